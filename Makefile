@@ -1,0 +1,74 @@
+# Front door of the project. `make help` lists the targets.
+
+BUILD     ?= build/release
+JOBS      ?= $(shell nproc)
+ARGS      ?=
+FUZZ_TIME ?= 60
+
+SOURCES    = $(shell git ls-files --cached --others --exclude-standard 'src/*.h' 'src/*.cc')
+CTEST      = ctest --output-on-failure --no-tests=error -j $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test slow bench format lint asan tsan fuzz clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup:  ## install missing Debian packages (scripts/packages.txt)
+	@scripts/setup.sh build
+
+# configure PRESET DIR: once; Ninja repeats it when a CMake file changes.
+define configure
+	@[ -f $(2)/build.ninja ] || cmake --preset $(1) -B $(2)
+endef
+
+build: setup  ## build everything but benchmarks and slow tests
+	$(call configure,release,$(BUILD))
+	@cmake --build $(BUILD) -j $(JOBS)
+
+run: setup  ## build, and let the model of this repository tell a story (ARGS="PROMPT" or any flags)
+	$(call configure,release,$(BUILD))
+	@cmake --build $(BUILD) -j $(JOBS) --target tilewright >&2
+	@$(BUILD)/bin/tilewright run $(ARGS)
+
+test: build  ## build and run the tests and the checks of the repository
+	@cd $(BUILD) && $(CTEST) -LE slow
+
+slow: build  ## the tests that `make test` leaves out
+	@cmake --build $(BUILD) -j $(JOBS) --target slow_all
+	@cd $(BUILD) && $(CTEST) -L slow
+
+bench: setup  ## build and run the benchmarks
+	$(call configure,release,$(BUILD))
+	@cmake --build $(BUILD) -j $(JOBS) --target bench_all
+	@for bench in $(BUILD)/bin/*_bench; do echo "$$bench" && "$$bench" $(ARGS) || exit; done
+
+format:  ## lay out the sources (clang-format 14)
+	@scripts/setup.sh lint
+	@clang-format-14 -i $(SOURCES)
+
+lint: setup  ## layout and static analysis of the sources, warnings are errors
+	@scripts/setup.sh lint
+	@clang-format-14 --dry-run -Werror $(SOURCES)
+	$(call configure,release,$(BUILD))
+	@printf '%s\n' $(filter %.cc,$(SOURCES)) | grep -v _fuzz.cc | \
+	  xargs -P $(JOBS) -n 1 clang-tidy-14 -p $(BUILD) --quiet --warnings-as-errors='*'
+
+asan: setup  ## the tests under the address and undefined-behaviour sanitizers
+	$(call configure,asan,build/asan)
+	@cmake --build build/asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS)
+
+tsan: setup  ## the tests under the thread sanitizer
+	$(call configure,tsan,build/tsan)
+	@cmake --build build/tsan -j $(JOBS)
+	@ctest --preset tsan -j $(JOBS)
+
+fuzz: setup  ## fuzz every target for FUZZ_TIME seconds (60); new inputs are kept in build/fuzz/corpus
+	@scripts/setup.sh fuzz
+	$(call configure,fuzz,build/fuzz)
+	@cmake --build build/fuzz -j $(JOBS) --target fuzz_all
+	@scripts/fuzz.sh build/fuzz $(FUZZ_TIME)
+
+clean:  ## remove all build folders
+	@rm -rf build
