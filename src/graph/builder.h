@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
+#include "graph/infer.h"
 #include "graph/step_graph.h"
 
 namespace tw::graph {
@@ -18,13 +18,14 @@ class GraphBuilder {
 
   TensorId param(std::string name, uint32_t rows);  // i32, rows x 1
   TensorId constant(std::string name, uint32_t rows, uint32_t cols, Element element = Element::F32);
-  TensorId state(std::string name, uint32_t rows, uint32_t cols, std::optional<uint32_t> sequence = {});
-  TensorId table(std::string name, uint32_t rows, uint32_t cols);
+  TensorId state(std::string name, uint32_t rows, uint32_t cols, std::optional<uint32_t> sequence = {},
+                 Element element = Element::F32);
+  TensorId table(std::string name, uint32_t rows, uint32_t cols, Element element = Element::F32);
 
   // Appends an op whose result is a new Activation named `name`; its shape follows from the op (see infer_result).
   // `operands` in the order of the op's declarations, kNoTensor (or a shorter list) for absent optional ones.
   TensorId add(std::string name, OpSpec spec, std::vector<TensorId> operands, std::optional<uint32_t> sequence = {});
-  // SetRows: result is the table itself.
+  // SetRows: result is the table itself. `row` counts from 1.
   void set_rows(TensorId table, TensorId src, TensorId index);
   void set_row_at(TensorId table, TensorId src, uint32_t row);
 
@@ -33,17 +34,10 @@ class GraphBuilder {
   [[nodiscard]] StepGraph finish() &&;
 
  private:
+  TensorId declare(Tensor tensor);
+  Shape infer(std::string_view result, const OpSpec& spec, std::vector<TensorId>& operands) const;
+
   StepGraph graph_;
 };
-
-struct Shape {
-  uint32_t rows = 0;
-  uint32_t cols = 0;
-  Element element = Element::F32;
-  bool operator==(const Shape&) const = default;
-};
-
-// The shape of an op's result, or what is wrong with its operands: names the operand, found and expected.
-Result<Shape> infer_result(const StepGraph& graph, const OpSpec& spec, const std::vector<TensorId>& operands);
 
 }  // namespace tw::graph

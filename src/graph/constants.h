@@ -15,7 +15,7 @@
 namespace tw::graph {
 
 // Checkpoint rows in their file format, used where they lie. Stored row r is `row_values` long and holds
-//   of a Matmul's w (k x n): column r of w (the n rows of the file are the outputs);
+//   of a Matmul's w (k x n) and of a Moe's router (d x experts): its column r (the rows of the file are the outputs);
 //   of every other constant: row r of the tensor.
 // `order`, when not empty, says which file row each stored row is (adjacent-pair rotations, merged and cut tensors).
 struct Rows {

@@ -68,7 +68,8 @@ struct MoeAct {
 
 // ---- products ----
 
-// out[r][o] = sum over t of x[r][t] * w[t][o].  x: m x k, w: k x n, out: m x n.
+// out[r][o] = sum over t of x[r][t] * w[t][o].  x: m x k, w: k x n, out: m x n. All f32, or all integers with exact
+// sums.
 struct Matmul {
   static constexpr std::string_view kName = "matmul";
   static constexpr std::array kOperands{OperandDecl{"x"}, OperandDecl{"w"}};
@@ -91,7 +92,7 @@ struct HeadMatmul {
 
 // ---- elementwise ----
 
-// out = a (op) b, equal shapes.
+// out = a (op) b, equal shapes. Of integers, div rounds down and a result that does not fit an i32 is refused.
 struct Elementwise {
   static constexpr std::string_view kName = "elementwise";
   static constexpr std::array kOperands{OperandDecl{"a"}, OperandDecl{"b"}};
@@ -100,7 +101,8 @@ struct Elementwise {
   bool operator==(const Elementwise&) const = default;
 };
 
-// out[r][c] = a[r][c] (op) b[c], b one row of a's width; or with scalar b[r], b m x 1: one value a row.
+// out[r][c] = a[r][c] (op) b[c], b one row of a's width; or with scalar b[r], b m x 1: one value a row. Integers as
+// above.
 struct RowBroadcast {
   static constexpr std::string_view kName = "row_broadcast";
   static constexpr std::array kOperands{OperandDecl{"a"}, OperandDecl{"b"}};
@@ -119,7 +121,7 @@ struct Scale {
   bool operator==(const Scale&) const = default;
 };
 
-// out = f(x); gelu is the tanh form.
+// out = f(x); gelu is the tanh form. Integers: relu alone.
 struct Activate {
   static constexpr std::string_view kName = "activate";
   static constexpr std::array kOperands{OperandDecl{"x"}};
@@ -275,7 +277,8 @@ struct Rope {
 // ---- attention ----
 
 // Row r attends n = P + r positions, r from 0 (P the item of `position`; absent: every row attends the whole cache), of
-// which `window` keeps some. Query head h reads key/value head h / (heads / kv_heads).
+// which `window` keeps some: of the 1-based positions 1..n sliding keeps those above n - size, chunked those above
+// floor((n - 1) / size) * size. Query head h reads key/value head h / (heads / kv_heads).
 //   s_j = scale * (q . k_j); softcap > 0: s_j = softcap * tanh(s_j / softcap)
 //   p   = softmax over the kept j, with sinks[h] as one more logit that takes no value
 //   out[r][h] = sum over j of p_j * v_j
@@ -304,9 +307,10 @@ struct FullAttention {
   bool operator==(const FullAttention&) const = default;
 };
 
-// Integer attention of one query row by a table of exponentials (spec/spatial/ops-attention 8):
-//   s_j = q . k_j, index_j = min(max(((max s - s_j) * multiplier) >> shift, 0), n - 1), w_j = table[index_j],
-//   out = (sum over j of w_j v_j) / (sum over j of w_j), integer division as the evaluator defines it.
+// Integer attention of one query row by a table of exponentials:
+//   s_j = q . k_j, index_j = min(max(((max s - s_j) * multiplier) >> shift, 0), n - 1), w_j = table[1 + index_j],
+//   out = floor((sum over j of w_j v_j) / (sum over j of w_j)), j over the P attended positions (without `position`:
+//   all).
 // q: 1 x heads*hd, k: len x kv_heads*hd, v: len x kv_heads*vd, table: 1 x n, integers.
 struct LutAttention {
   static constexpr std::string_view kName = "lut_attention";
@@ -341,7 +345,7 @@ struct Decay {
 };
 
 // The gated delta rule, row after row. Per value head h with key head g: k = k_g, q = q_g, memory S (d x d, row-major),
-//   u = S k (of the decayed memory: alpha S k);  S = alpha S + beta (v - u) k^T;  o = S q / sqrt(d)
+//   S' = alpha S;  u = S' k;  S = S' + beta (v - u) k^T;  o = S q / sqrt(d)
 //   out = o / sqrt(mean(o^2) + eps) * norm * gate(z)
 // alpha holds one value a value head, or one per channel (value_heads*d): then column j of S decays by alpha[j].
 // q, k: m x key_heads*d; v, z, out: m x value_heads*d; beta: m x value_heads; state: value_heads*d x d; norm: 1 x d.
@@ -367,14 +371,17 @@ struct GatedDelta {
 // ---- mixture of experts ----
 
 // Per row x of d values:
-//   L = x router (+ router_bias); P = score(L); the choice is made by sel = P (+ select_bias)
-//   groups > 1: the experts are cut into `groups` equal groups, a group's worth is the sum of its two best sel (its
-//   best, when it holds one expert), and only the `groups_kept` best groups stay in the choice e_1..e_used = the
-//   largest sel, the lower index first when equal;  w_i = P[e_i] h_i = act(gate[e_i] x' + gate_bias, up[e_i] x' +
-//   up_bias), y_i = down[e_i] h_i + down_bias x' = w_i x with weigh_inputs (then the w_i do not weigh the sum), else x
-//   out = sum of w_i y_i, / max(sum of w_i, 2^-14) with renormalize, * scale
+//   L = x router (+ router_bias); P = score(L); the choice is made by sel = P (+ select_bias), an undefined one the
+//   least groups > 1: the experts are cut into `groups` equal groups, a group's worth is the sum of its two best sel
+//   (its
+//     best, when it holds one expert), and only the `groups_kept` best groups stay in the choice
+//   e_1..e_used = the largest sel, the lower index first when equal;  w_i = P[e_i] (* scale without renormalize)
+//   x' = w_i x with weigh_inputs, else x
+//   h_i = act(gate[e_i] x' + gate_bias, up[e_i] x' + up_bias),  y_i = down[e_i] h_i + down_bias
+//   out = sum of y_i with weigh_inputs, else sum of w_i y_i; with renormalize / max(sum of w_i, 2^-14) * scale
 // x: m x d; router: d x experts; gate, up: experts*hidden x d (row e*hidden + o); down: experts*d x hidden;
 // router_bias, select_bias: 1 x experts; gate_bias, up_bias: experts x hidden; down_bias: experts x d.
+// Requires not both weigh_inputs and renormalize.
 struct Moe {
   static constexpr std::string_view kName = "moe";
   static constexpr std::array kOperands{OperandDecl{"x"},
@@ -463,6 +470,12 @@ constexpr auto Moe::fields() {
                     field("scale", &Moe::scale),
                     field("groups", &Moe::groups),
                     field("groups_kept", &Moe::groups_kept)};
+}
+
+// Calls visit(field) for every field of `Op`, in order.
+template <class Op, class Visit>
+constexpr void for_each_field(Visit&& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, Op::fields());
 }
 
 }  // namespace tw::graph

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,8 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+inline constexpr uint32_t kMaxChunkRows = 512;
+
 // The form of a step.
 struct Form {
   enum class Kind : uint8_t { Decode, Chunk, Batch };
@@ -89,9 +92,11 @@ struct StepGraph {
 };
 
 std::string_view op_name(const OpSpec& spec);
-// The operand declarations of an op.
-std::vector<OperandDecl> operand_decls(const OpSpec& spec);
+// The operand declarations of an op; they live as long as the program.
+std::span<const OperandDecl> operand_decls(const OpSpec& spec);
 // The operand named `name`, or kNoTensor.
 TensorId operand(const Op& op, std::string_view name);
+// "4x128 f32"
+std::string shape_text(const Tensor& tensor);
 
 }  // namespace tw::graph
