@@ -51,8 +51,7 @@ lint: setup  ## layout and static analysis of the sources, warnings are errors
 	@scripts/setup.sh lint
 	@clang-format-14 --dry-run -Werror $(SOURCES)
 	$(call configure,release,$(BUILD))
-	@printf '%s\n' $(filter %.cc,$(SOURCES)) | grep -v _fuzz.cc | \
-	  xargs -P $(JOBS) -n 1 clang-tidy-14 -p $(BUILD) --quiet --warnings-as-errors='*'
+	@scripts/lint.py $(BUILD) $(JOBS)
 
 asan: setup  ## the tests under the address and undefined-behaviour sanitizers
 	$(call configure,asan,build/asan)

@@ -37,8 +37,8 @@ template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Refusal refusal)
-      : state_(std::in_place_index<1>, std::move(refusal)) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Refusal refusal) : state_(std::in_place_index<1>, std::move(refusal)) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
