@@ -19,7 +19,7 @@ setup:  ## install missing Debian packages (scripts/packages.txt)
 
 # configure PRESET DIR: once; Ninja repeats it when a CMake file changes.
 define configure
-	@[ -f $(2)/build.ninja ] || cmake --preset $(1) -B $(2)
+	@[ -f $(2)/build.ninja ] || cmake --preset $(1) -B $(2) >&2
 endef
 
 build: setup  ## build everything but benchmarks and slow tests

@@ -37,7 +37,7 @@ while read -r package floor; do
   if [ -z "$version" ] || dpkg --compare-versions "$version" lt "$floor"; then
     missing+=("$package")
   fi
-done < <(wanted)
+done <<<"$(wanted)"
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 as_root=()
