@@ -101,17 +101,17 @@ def cycles(edges):
 
 def check_depends(src):
     findings = []
-    targets = {"tw_" + component.replace("/", "_"): component for component in ALLOWED}
     for file in sorted(src.rglob("CMakeLists.txt")):
         where = f"src/{file.relative_to(src).as_posix()}:1"
-        for own, rest in COMPONENT_CALL.findall(file.read_text(encoding="utf-8")):
-            if own not in ALLOWED:
-                findings.append(f"{where}: tw_component({own}) is no component of the layering")
+        for name, rest in COMPONENT_CALL.findall(file.read_text(encoding="utf-8")):
+            own = component_of(name + "/")
+            if own is None:
+                findings.append(f"{where}: tw_component({name}) is no component of the layering")
                 continue
-            for word in rest.split():
-                other = targets.get(word)
-                if other is not None and other not in ALLOWED[own]:
-                    findings.append(f"{where}: {own} may not depend on {other}")
+            for target in re.findall(r"\btw_(\w+)", rest):
+                other = component_of(target.replace("_", "/") + "/")
+                if other is not None and other != own and other not in ALLOWED[own]:
+                    findings.append(f"{where}: {name} may not depend on {other}")
     return findings
 
 

@@ -83,6 +83,16 @@ class Layering(Tree):
         self.write(**{"src/gguf/CMakeLists.txt": "tw_component(gguf DEPENDS tw_base\n             tw_lane_cpu fmt::fmt)\n"})
         self.assertEqual(check_layering.check(self.root), ["src/gguf/CMakeLists.txt:1: gguf may not depend on lane/cpu"])
 
+    def test_component_within_a_component_links_as_it(self):
+        self.add("src/lane/cpu/reference/CMakeLists.txt", "tw_component(lane/cpu/reference DEPENDS tw_lane_cpu tw_lane)\n")
+        self.assertEqual(check_layering.check(self.root), [])
+        self.add("src/lane/cpu/reference/CMakeLists.txt", "tw_component(lane/cpu/reference DEPENDS tw_text)\n")
+        self.assertIn("lane/cpu/reference may not depend on text", check_layering.check(self.root)[0])
+
+    def test_unknown_component_call_is_found(self):
+        self.add("src/misc/CMakeLists.txt", "tw_component(misc)\n")
+        self.assertIn("tw_component(misc) is no component", check_layering.check(self.root)[0])
+
 
 class Flags(Tree):
     def found(self, flags, name="src/base/a.cc"):

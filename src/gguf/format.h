@@ -68,9 +68,9 @@ std::optional<Format> format_of_name(std::string_view name);  // case-insensitiv
 // Bytes of `values` values. Requires values to be a whole number of blocks.
 uint64_t bytes_of(Format format, uint64_t values);
 
-// Widens `count` values; `blocks` may lie at any address. Requires count to be a whole number of blocks. dequantize (f32)
-// rounds each value at most once, so it is the rounding of the exact value; dequantize_exact (f64) gives that exact value
-// of the stored numbers (an I64 beyond 2^53 is rounded). decode.h gives the formula and the integers.
+// Widens `count` values; `blocks` may lie at any address. Requires count to be a whole number of blocks. dequantize
+// (f32) rounds each value at most once, so it is the rounding of the exact value; dequantize_exact (f64) gives that
+// exact value of the stored numbers (an I64 beyond 2^53 is rounded). decode.h gives the formula and the integers.
 void dequantize(Format format, const std::byte* blocks, float* out, uint64_t count);
 void dequantize_exact(Format format, const std::byte* blocks, double* out, uint64_t count);
 
