@@ -5,7 +5,7 @@ JOBS      ?= $(shell nproc)
 ARGS      ?=
 FUZZ_TIME ?= 60
 
-SOURCES    = $(shell git ls-files --cached --others --exclude-standard 'src/*.h' 'src/*.cc')
+SOURCES    = $(shell find src -name '*.h' -o -name '*.cc')
 CTEST      = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := help
