@@ -41,7 +41,7 @@ constexpr std::array kFormats = {
     FormatInfo{Format::TQ1_0, "TQ1_0", 34, 256, 54, true},
     FormatInfo{Format::TQ2_0, "TQ2_0", 35, 256, 66, true},
     FormatInfo{Format::MXFP4, "MXFP4", 39, 32, 17, true},
-    FormatInfo{Format::NVFP4, "NVFP4", 40, 64, 36, false},
+    FormatInfo{Format::NVFP4, "NVFP4", 40, 64, 36, true},
 };
 
 constexpr bool in_enum_order() {
