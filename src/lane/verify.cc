@@ -295,6 +295,11 @@ class Verifier {
         live.last = std::max(live.last, uint64_t{at});
       }
     }
+    const auto keep = [&](BufferId id) {  // the step's inputs and outputs are in use throughout
+      if (present(id)) plain[index(span_of(s_, id).root)] = Live{0, uses_.size(), 0, 0, {}};
+    };
+    keep(s_.io.tokens);
+    for (const auto& sequence : s_.io.sequences) keep(sequence.position), keep(sequence.logits), keep(sequence.next);
     std::vector<Live> lives;
     for (size_t i = 0; i < s_.buffers.size(); ++i) {
       const Buffer& buffer = s_.buffers[i];
