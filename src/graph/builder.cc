@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "graph/verify.h"
 
 namespace tw::graph {
 
@@ -78,6 +79,10 @@ void GraphBuilder::set_row_at(TensorId table, TensorId src, uint32_t row) {
   graph_.ops.push_back({SetRows{row}, std::move(operands), table});
 }
 
-StepGraph GraphBuilder::finish() && { return std::move(graph_); }
+StepGraph GraphBuilder::finish() && {
+  for (const Finding& finding : verify(graph_))
+    TW_CHECK(finding.severity != Severity::Error, "graph {}: {}", graph_.name, to_text(graph_, finding));
+  return std::move(graph_);
+}
 
 }  // namespace tw::graph

@@ -31,6 +31,7 @@ class GraphBuilder {
 
   [[nodiscard]] const Tensor& at(TensorId id) const { return graph_.at(id); }
   StepIo& io() { return graph_.io; }
+  // Checks the whole graph (TW_CHECK on a finding that is an error, verify.h).
   [[nodiscard]] StepGraph finish() &&;
 
  private:

@@ -39,7 +39,7 @@ struct Tensor {
   Role role = Role::Activation;
   Element element = Element::F32;
   // Which sequence of a batch the tensor belongs to (0-based); none for what the sequences share.
-  std::optional<uint32_t> sequence;
+  std::optional<uint32_t> sequence = {};
 
   [[nodiscard]] uint64_t size() const { return uint64_t{rows} * cols; }
   bool operator==(const Tensor&) const = default;
