@@ -33,7 +33,7 @@ struct Facts {
   uint64_t parameters = 0;  // weights of the step
 };
 
-class Family;  // model/family.h
+class Family;  // what a loaded model keeps
 
 class Model {
  public:

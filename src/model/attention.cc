@@ -1,0 +1,197 @@
+#include "model/attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tw::model {
+
+using graph::TensorId;
+
+namespace {
+
+constexpr KeySpec kKeys[] = {
+    {.key = "attention.head_count", .type = KeyType::PerLayer, .need = Need::Required, .low = 1, .high = 4096},
+    {.key = "attention.head_count_kv", .type = KeyType::PerLayer, .low = 1, .high = 4096},
+    {.key = "attention.key_length", .low = 2, .high = 65536},
+    {.key = "attention.value_length", .low = 1, .high = 65536},
+    {.key = "attention.layer_norm_rms_epsilon", .type = KeyType::Real, .need = Need::Required, .low = 1e-12, .high = 1},
+    {.key = "attention.scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e3},
+    {.key = "attention.sliding_window", .high = 0, .feature = "a sliding window"},
+    {.key = "attention.chunk_size", .high = 0, .feature = "chunked attention"},
+    {.key = "attention.causal", .type = KeyType::Flag, .fallback = 1, .low = 1, .high = 1, .feature = "attention to the future"},
+    {.key = "attention.clamp_kqv", .type = KeyType::Real, .high = 0, .feature = "clamped projections"},
+    {.key = "attention.max_alibi_bias", .type = KeyType::Real, .high = 0, .feature = "position biases"},
+    {.key = "attention.temperature_scale", .type = KeyType::Real, .high = 0, .feature = "an attention temperature"},
+    {.key = "attn_logit_softcapping", .type = KeyType::Real, .high = 0, .feature = "capped attention scores"},
+    {.key = "use_parallel_residual", .type = KeyType::Flag, .high = 0, .feature = "parallel residuals"},
+};
+
+constexpr std::string_view kFused = "blk.*.attn_qkv.weight";
+constexpr std::string_view kFusedBias = "blk.*.attn_qkv.bias";
+
+constexpr TensorSpec kTensors[] = {
+    {.pattern = kFused, .shape = "width qkv", .part = Part::Attention, .need = Need::Optional},
+    {.pattern = "blk.*.attn_q.weight", .shape = "width q", .part = Part::Attention, .unless = kFused},
+    {.pattern = "blk.*.attn_k.weight", .shape = "width k", .part = Part::Attention, .unless = kFused},
+    {.pattern = "blk.*.attn_v.weight", .shape = "width v", .part = Part::Attention, .unless = kFused},
+    {.pattern = "blk.*.attn_output.weight", .shape = "o width", .part = Part::Attention},
+    {.pattern = kFusedBias, .shape = "qkv", .part = Part::Attention, .need = Need::Optional, .content = Content::Bias},
+    {.pattern = "blk.*.attn_q.bias",
+     .shape = "q",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Bias,
+     .unless = kFusedBias},
+    {.pattern = "blk.*.attn_k.bias",
+     .shape = "k",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Bias,
+     .unless = kFusedBias},
+    {.pattern = "blk.*.attn_v.bias",
+     .shape = "v",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Bias,
+     .unless = kFusedBias},
+    {.pattern = "blk.*.attn_output.bias",
+     .shape = "width",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Bias},
+};
+
+constexpr TensorSpec kHeadNorms[] = {
+    {.pattern = "blk.*.attn_q_norm.weight", .shape = "head", .part = Part::Attention, .content = Content::Norm},
+    {.pattern = "blk.*.attn_k_norm.weight", .shape = "head", .part = Part::Attention, .content = Content::Norm},
+};
+
+// The order that turns adjacent pairs into split halves: in each head's rotated run, row i is the file's row 2i and row
+// i + half its row 2i + 1. The products of queries and keys are the same sums in another order.
+std::vector<uint32_t> head_order(uint32_t first, uint32_t heads, uint32_t width, uint32_t rotated) {
+  std::vector<uint32_t> order = ascending(first, heads * width);
+  const uint32_t half = rotated / 2;
+  for (uint32_t head = 0; head < heads; ++head)
+    for (uint32_t i = 0; i < half; ++i) {
+      order[head * width + i] = first + head * width + 2 * i;
+      order[head * width + i + half] = first + head * width + 2 * i + 1;
+    }
+  return order;
+}
+
+}  // namespace
+
+KeyTable attention_keys() { return kKeys; }
+TensorTable attention_tensors() { return kTensors; }
+TensorTable head_norm_tensors() { return kHeadNorms; }
+
+Result<Attention> read_attention(const Hyper& hyper, uint32_t layer) {
+  Attention out;
+  const uint32_t width = hyper.count("embedding_length");
+  out.heads = hyper.count("attention.head_count", layer);
+  out.kv_heads =
+      hyper.has("attention.head_count_kv") ? hyper.count("attention.head_count_kv", layer) : out.heads;
+  if (out.heads % out.kv_heads != 0)
+    return refuse(RefusalKind::Malformed, hyper.subject("attention.head_count_kv"),
+                  fmt::format("is {}, which does not divide the {} query heads", out.kv_heads, out.heads));
+  const bool has_widths = hyper.has("attention.key_length") && hyper.has("attention.value_length");
+  if (!has_widths && width % out.heads != 0)
+    return refuse(RefusalKind::Malformed, hyper.subject("attention.head_count"),
+                  fmt::format("is {}, which does not divide the width {}, and the file gives no widths of heads",
+                              out.heads, width));
+  const auto head_width = [&](std::string_view key) { return hyper.has(key) ? hyper.count(key) : width / out.heads; };
+  out.key_width = head_width("attention.key_length");
+  out.value_width = head_width("attention.value_length");
+  const double scale = hyper.real("attention.scale");
+  out.scale = static_cast<float>(scale == 0 ? 1 / std::sqrt(static_cast<double>(out.key_width)) : scale);
+  out.eps = static_cast<float>(hyper.real("attention.layer_norm_rms_epsilon"));
+  return out;
+}
+
+void Attention::add_dims(Dims& dims) const {
+  dims["q"] = query_rows();
+  dims["k"] = uint64_t{kv_heads} * key_width;
+  dims["v"] = uint64_t{kv_heads} * value_width;
+  dims["qkv"] = dims["q"] + dims["k"] + dims["v"];
+  dims["o"] = uint64_t{heads} * value_width;
+  dims["head"] = key_width;
+}
+
+void Attention::place(Placer& placer, const std::string& block) const {
+  struct Part {
+    std::string_view name;
+    uint32_t heads;
+    uint32_t width;
+    uint32_t rotated;
+  };
+  const uint32_t pairs = adjacent_pairs ? rotated : 0;
+  const Part parts[] = {{"attn_q", heads, key_width * (gated ? 2 : 1), pairs},
+                        {"attn_k", kv_heads, key_width, pairs},
+                        {"attn_v", kv_heads, value_width, 0}};
+  uint32_t from = 0;
+  for (const Part& part : parts) {
+    for (const std::string_view kind : {".weight", ".bias"}) {
+      const std::string fused = fmt::format("{}attn_qkv{}", block, kind);
+      const std::string name = fmt::format("{}{}{}", block, part.name, kind);
+      const bool is_fused = placer.has(fused);
+      if (!is_fused && !placer.has(name)) continue;
+      const uint32_t first = is_fused ? from : 0;
+      const std::string& source = is_fused ? fused : name;
+      const bool in_order = part.rotated == 0;
+      if (kind == ".bias")
+        placer.vector(name, source, head_order(first, part.heads, part.width, part.rotated));
+      else if (in_order)
+        placer.matrix(name, source, RowRange{first, uint64_t{part.heads} * part.width});
+      else
+        placer.matrix(name, source, head_order(first, part.heads, part.width, part.rotated));
+    }
+    from += part.heads * part.width;
+  }
+  placer.matrix(block + "attn_output.weight", block + "attn_output.weight");
+  if (placer.has(block + "attn_output.bias")) placer.vector(block + "attn_output.bias", block + "attn_output.bias");
+  if (!head_norms) return;
+  const std::vector<uint32_t> order = head_order(0, 1, key_width, pairs);
+  placer.vector(block + "attn_q_norm.weight", block + "attn_q_norm.weight", order);
+  placer.vector(block + "attn_k_norm.weight", block + "attn_k_norm.weight", order);
+}
+
+TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x) const {
+  TensorId q = step.product(block + "q", x, block + "attn_q");
+  const TensorId k = step.product(block + "k", x, block + "attn_k");
+  const TensorId v = step.product(block + "v", x, block + "attn_v");
+  TensorId gate = graph::kNoTensor;
+  if (gated) {
+    const TensorId both = q;
+    q = step.add(block + "query", graph::HeadSlice{2 * key_width, 0, key_width}, {both});
+    gate = step.add(block + "gate", graph::HeadSlice{2 * key_width, key_width, key_width}, {both});
+  }
+  const TensorId cos = step.constant(rope + ".cos");
+  const TensorId sin = step.constant(rope + ".sin");
+  const graph::Rope turn{.width = key_width, .half = rotated / 2};
+
+  const auto head = [&](SequenceWriter& own, std::string_view which, TensorId all) {
+    TensorId rows = own.rows(fmt::format("{}{}_row", block, which), all);
+    if (head_norms)
+      rows = own.add(fmt::format("{}{}_norm", block, which), graph::RowNorm{.eps = eps, .width = key_width},
+                     {rows, step.constant(fmt::format("{}attn_{}_norm.weight", block, which))});
+    return own.add(fmt::format("{}{}_rope", block, which), turn, {rows, cos, sin, own.position()});
+  };
+  TensorId out = step.each_sequence(block + "attn", heads * value_width, [&](SequenceWriter& own) {
+    const TensorId turned_q = head(own, "q", q);
+    const TensorId turned_k = head(own, "k", k);
+    const TensorId k_cache = own.state(block + "k_cache", step.context(), kv_heads * key_width);
+    const TensorId v_cache = own.state(block + "v_cache", step.context(), kv_heads * value_width);
+    own.set_cache(k_cache, turned_k);
+    own.set_cache(v_cache, own.rows(block + "v_row", v));
+    return own.add(block + "attn", graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale},
+                   {turned_q, k_cache, v_cache, own.position()});
+  });
+  if (gated) {
+    const TensorId open = step.activate(block + "gate_sigmoid", graph::ActivationKind::Sigmoid, gate);
+    out = step.elementwise(block + "attn_gated", graph::Arithmetic::Mul, out, open);
+  }
+  return step.product(block + "attn_out", out, block + "attn_output");
+}
+
+}  // namespace tw::model

@@ -1,0 +1,41 @@
+#pragma once
+
+// Grouped-query attention over a key and a value cache: projections, optional norms of heads, rotation, optional output
+// gate, output product.
+
+#include <cstdint>
+#include <string>
+
+#include "model/step_writer.h"
+#include "model/tensor_table.h"
+
+namespace tw::model {
+
+struct Attention {
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t key_width = 0;    // of a head
+  uint32_t value_width = 0;  // of a head
+  uint32_t rotated = 0;      // values of a head that rotate, from its first on
+  float scale = 0;
+  float eps = 0;                 // of the head norms
+  bool head_norms = false;       // attn_q_norm, attn_k_norm
+  bool gated = false;            // attn_q holds [query | gate] a head; sigmoid(gate) multiplies the output
+  bool adjacent_pairs = false;   // the file's weights are for pairs (2i, 2i + 1)
+  std::string rope = "rope";     // prefix of the rotation tables
+
+  [[nodiscard]] uint32_t query_rows() const { return heads * key_width * (gated ? 2 : 1); }
+
+  void add_dims(Dims& dims) const;
+  void place(Placer& placer, const std::string& block) const;
+  graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;
+};
+
+// Keys of every attention; the tensors of one whose projections may come fused and may have biases.
+KeyTable attention_keys();
+TensorTable attention_tensors();
+TensorTable head_norm_tensors();
+// Reads the keys for one layer and checks that they fit together.
+Result<Attention> read_attention(const Hyper& hyper, uint32_t layer);
+
+}  // namespace tw::model

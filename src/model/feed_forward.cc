@@ -1,0 +1,191 @@
+#include "model/feed_forward.h"
+
+#include <fmt/format.h>
+
+namespace tw::model {
+
+using graph::TensorId;
+
+namespace {
+
+constexpr KeySpec kDenseKeys[] = {
+    {.key = "feed_forward_length", .type = KeyType::PerLayer, .need = Need::Required, .low = 1, .high = 1 << 28},
+};
+
+constexpr KeySpec kOptionalDenseKeys[] = {
+    {.key = "feed_forward_length", .type = KeyType::PerLayer, .fallback = 0, .high = 1 << 28},
+};
+
+constexpr TensorSpec kDenseTensors[] = {
+    {.pattern = "blk.*.ffn_gate.weight", .shape = "width hidden", .part = Part::Dense},
+    {.pattern = "blk.*.ffn_up.weight", .shape = "width hidden", .part = Part::Dense},
+    {.pattern = "blk.*.ffn_down.weight", .shape = "hidden width", .part = Part::Dense},
+};
+
+constexpr TensorSpec kDenseBiases[] = {
+    {.pattern = "blk.*.ffn_gate.bias",
+     .shape = "hidden",
+     .part = Part::Dense,
+     .need = Need::Optional,
+     .content = Content::Bias},
+    {.pattern = "blk.*.ffn_up.bias",
+     .shape = "hidden",
+     .part = Part::Dense,
+     .need = Need::Optional,
+     .content = Content::Bias},
+    {.pattern = "blk.*.ffn_down.bias",
+     .shape = "width",
+     .part = Part::Dense,
+     .need = Need::Optional,
+     .content = Content::Bias},
+};
+
+constexpr KeySpec kExpertCounts[] = {
+    {.key = "expert_count", .need = Need::Required, .low = 1, .high = 4096},
+    {.key = "expert_used_count", .need = Need::Required, .low = 1, .high = 4096},
+};
+
+constexpr KeySpec kOptionalExpertCounts[] = {
+    {.key = "expert_count", .fallback = 0, .high = 4096},
+    {.key = "expert_used_count", .fallback = 0, .high = 4096},
+};
+
+constexpr KeySpec kMixtureKeys[] = {
+    {.key = "expert_feed_forward_length", .low = 1, .high = 1 << 28},
+    {.key = "expert_shared_feed_forward_length", .low = 0, .high = 1 << 28},
+    {.key = "expert_weights_scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
+    {.key = "expert_weights_norm", .type = KeyType::Flag, .fallback = 1, .low = 1, .high = 1,
+     .feature = "experts' weights that are not renormalized"},
+    {.key = "expert_gating_func", .fallback = 1, .low = 1, .high = 1, .feature = "a router other than softmax (1)"},
+    {.key = "expert_group_count", .fallback = 1, .high = 1, .feature = "a router with groups of experts"},
+    {.key = "leading_dense_block_count", .high = 0, .feature = "dense layers before the mixtures"},
+    {.key = "moe_every_n_layers", .high = 1, .feature = "dense layers between the mixtures"},
+};
+
+constexpr std::string_view kGateUp = "blk.*.ffn_gate_up_exps.weight";
+
+constexpr TensorSpec kMixtureTensors[] = {
+    {.pattern = "blk.*.ffn_gate_inp.weight", .shape = "width experts", .part = Part::Mixture, .content = Content::Router},
+    {.pattern = kGateUp, .shape = "width two_hidden experts", .part = Part::Mixture, .need = Need::Optional},
+    {.pattern = "blk.*.ffn_gate_exps.weight", .shape = "width expert_hidden experts", .part = Part::Mixture, .unless = kGateUp},
+    {.pattern = "blk.*.ffn_up_exps.weight", .shape = "width expert_hidden experts", .part = Part::Mixture, .unless = kGateUp},
+    {.pattern = "blk.*.ffn_down_exps.weight", .shape = "expert_hidden width experts", .part = Part::Mixture},
+};
+
+constexpr TensorSpec kSharedTensors[] = {
+    {.pattern = "blk.*.ffn_gate_inp_shexp.weight", .shape = "width", .part = Part::SharedExpert, .content = Content::Vector},
+    {.pattern = "blk.*.ffn_gate_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
+    {.pattern = "blk.*.ffn_up_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
+    {.pattern = "blk.*.ffn_down_shexp.weight", .shape = "shared_hidden width", .part = Part::SharedExpert},
+};
+
+// The gated network whose matrices are `block` ffn_{gate,up,down}`kind`.
+TensorId write_gated(StepWriter& step, const std::string& block, std::string_view kind, TensorId x) {
+  const auto stem = [&](std::string_view part) { return fmt::format("{}ffn_{}{}", block, part, kind); };
+  const TensorId gate = step.product(stem("gate"), x, stem("gate"));
+  const TensorId up = step.product(stem("up"), x, stem("up"));
+  const TensorId open = step.activate(stem("gate") + "_silu", graph::ActivationKind::Silu, gate);
+  const TensorId hidden = step.elementwise(stem("hidden"), graph::Arithmetic::Mul, open, up);
+  return step.product(stem("down"), hidden, stem("down"));
+}
+
+void place_gated(Placer& placer, const std::string& block, std::string_view kind) {
+  for (const std::string_view part : {"gate", "up", "down"}) {
+    const std::string stem = fmt::format("{}ffn_{}{}", block, part, kind);
+    placer.matrix(stem + ".weight", stem + ".weight");
+    if (placer.has(stem + ".bias")) placer.vector(stem + ".bias", stem + ".bias");
+  }
+}
+
+}  // namespace
+
+KeyTable dense_keys() { return kDenseKeys; }
+KeyTable optional_dense_keys() { return kOptionalDenseKeys; }
+TensorTable dense_tensors() { return kDenseTensors; }
+TensorTable dense_bias_tensors() { return kDenseBiases; }
+KeyTable mixture_keys() { return kMixtureKeys; }
+KeyTable expert_count_keys() { return kExpertCounts; }
+KeyTable optional_expert_count_keys() { return kOptionalExpertCounts; }
+TensorTable mixture_tensors() { return kMixtureTensors; }
+TensorTable shared_expert_tensors() { return kSharedTensors; }
+
+Result<MixtureFeedForward> read_mixture(const Hyper& hyper, uint32_t hidden) {
+  MixtureFeedForward out;
+  out.experts = hyper.count("expert_count");
+  out.used = hyper.count("expert_used_count");
+  out.hidden = hidden;
+  out.renormalize = true;
+  const double scale = hyper.real("expert_weights_scale");
+  out.scale = scale == 0 ? 1.0F : static_cast<float>(scale);
+  if (out.used == 0 || out.used > out.experts)
+    return refuse(RefusalKind::Malformed, hyper.subject("expert_used_count"),
+                  fmt::format("is {}; expected 1 to {}, the number of experts", out.used, out.experts));
+  return out;
+}
+
+Result<uint32_t> read_expert_hidden(const Hyper& hyper) {
+  if (hyper.has("expert_feed_forward_length")) return hyper.count("expert_feed_forward_length");
+  const uint32_t whole = hyper.has("feed_forward_length") ? hyper.count("feed_forward_length", 0) : 0;
+  const uint32_t used = hyper.count("expert_used_count");
+  if (whole == 0 || whole % used != 0)
+    return refuse(RefusalKind::Missing, hyper.subject("expert_feed_forward_length"),
+                  fmt::format("the file has no such key, and feed_forward_length {} is not a multiple of the {} experts "
+                              "a token uses",
+                              whole, used));
+  return whole / used;
+}
+
+void DenseFeedForward::add_dims(Dims& dims) const { dims["hidden"] = hidden; }
+
+void DenseFeedForward::place(Placer& placer, const std::string& block) const { place_gated(placer, block, ""); }
+
+TensorId DenseFeedForward::write(StepWriter& step, const std::string& block, TensorId x) const {
+  return write_gated(step, block, "", x);
+}
+
+void MixtureFeedForward::add_dims(Dims& dims) const {
+  dims["experts"] = experts;
+  dims["expert_hidden"] = hidden;
+  dims["two_hidden"] = 2 * uint64_t{hidden};
+  dims["shared_hidden"] = shared_hidden;
+}
+
+void MixtureFeedForward::place(Placer& placer, const std::string& block) const {
+  placer.matrix(block + "ffn_gate_inp.weight", block + "ffn_gate_inp.weight");
+  placer.table(block + "ffn_down_exps.weight", block + "ffn_down_exps.weight");
+  const std::string merged = block + "ffn_gate_up_exps.weight";
+  uint32_t from = 0;
+  for (const std::string_view part : {"gate", "up"}) {
+    const std::string name = fmt::format("{}ffn_{}_exps.weight", block, part);
+    if (!placer.has(merged)) {
+      placer.table(name, name);
+      continue;
+    }
+    // Each expert's gate rows, then its up rows.
+    std::vector<uint32_t> order(size_t{experts} * hidden);
+    for (uint32_t expert = 0; expert < experts; ++expert)
+      for (uint32_t row = 0; row < hidden; ++row) order[expert * hidden + row] = expert * 2 * hidden + from + row;
+    placer.table(name, merged, std::move(order));
+    from += hidden;
+  }
+  if (shared_hidden == 0) return;
+  place_gated(placer, block, "_shexp");
+  placer.matrix_values(block + "ffn_gate_inp_shexp.weight", block + "ffn_gate_inp_shexp.weight", {0});
+}
+
+TensorId MixtureFeedForward::write(StepWriter& step, const std::string& block, TensorId x) const {
+  const auto weight = [&](std::string_view part) { return step.constant(fmt::format("{}ffn_{}.weight", block, part)); };
+  const TensorId routed = step.add(
+      block + "ffn_moe",
+      graph::Moe{.experts = experts, .used = used, .hidden = hidden, .renormalize = renormalize, .scale = scale},
+      {x, weight("gate_inp"), weight("gate_exps"), weight("up_exps"), weight("down_exps")});
+  if (shared_hidden == 0) return routed;
+  const TensorId shared = write_gated(step, block, "_shexp", x);
+  const TensorId open = step.activate(block + "ffn_shexp_gate_sigmoid", graph::ActivationKind::Sigmoid,
+                                      step.product(block + "ffn_shexp_gate", x, block + "ffn_gate_inp_shexp"));
+  const TensorId gated = step.add(block + "ffn_shexp_gated",
+                                  graph::RowBroadcast{.op = graph::Arithmetic::Mul, .scalar = true}, {shared, open});
+  return step.elementwise(block + "ffn_out", graph::Arithmetic::Add, routed, gated);
+}
+
+}  // namespace tw::model

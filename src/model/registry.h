@@ -1,0 +1,27 @@
+#pragma once
+
+// The model families this build knows.
+
+#include <span>
+#include <string_view>
+
+#include "model/family.h"
+
+namespace tw::model {
+
+std::span<const FamilyInfo* const> families();
+// None when the architecture is not known.
+const FamilyInfo* find_family(std::string_view architecture);
+// The refusal of an unknown architecture: names it and the known ones.
+Refusal refuse_architecture(std::string_view subject, std::string_view architecture);
+
+// One a family, defined in its own file.
+const FamilyInfo& llama_family();
+const FamilyInfo& qwen2_family();
+const FamilyInfo& qwen3_family();
+const FamilyInfo& qwen3moe_family();
+const FamilyInfo& qwen3next_family();
+const FamilyInfo& qwen35_family();
+const FamilyInfo& qwen35moe_family();
+
+}  // namespace tw::model
