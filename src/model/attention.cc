@@ -19,7 +19,12 @@ constexpr KeySpec kKeys[] = {
     {.key = "attention.scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e3},
     {.key = "attention.sliding_window", .high = 0, .feature = "a sliding window"},
     {.key = "attention.chunk_size", .high = 0, .feature = "chunked attention"},
-    {.key = "attention.causal", .type = KeyType::Flag, .fallback = 1, .low = 1, .high = 1, .feature = "attention to the future"},
+    {.key = "attention.causal",
+     .type = KeyType::Flag,
+     .fallback = 1,
+     .low = 1,
+     .high = 1,
+     .feature = "attention to the future"},
     {.key = "attention.clamp_kqv", .type = KeyType::Real, .high = 0, .feature = "clamped projections"},
     {.key = "attention.max_alibi_bias", .type = KeyType::Real, .high = 0, .feature = "position biases"},
     {.key = "attention.temperature_scale", .type = KeyType::Real, .high = 0, .feature = "an attention temperature"},
@@ -90,8 +95,7 @@ Result<Attention> read_attention(const Hyper& hyper, uint32_t layer) {
   Attention out;
   const uint32_t width = hyper.count("embedding_length");
   out.heads = hyper.count("attention.head_count", layer);
-  out.kv_heads =
-      hyper.has("attention.head_count_kv") ? hyper.count("attention.head_count_kv", layer) : out.heads;
+  out.kv_heads = hyper.has("attention.head_count_kv") ? hyper.count("attention.head_count_kv", layer) : out.heads;
   if (out.heads % out.kv_heads != 0)
     return refuse(RefusalKind::Malformed, hyper.subject("attention.head_count_kv"),
                   fmt::format("is {}, which does not divide the {} query heads", out.kv_heads, out.heads));
@@ -119,18 +123,18 @@ void Attention::add_dims(Dims& dims) const {
 }
 
 void Attention::place(Placer& placer, const std::string& block) const {
-  struct Part {
+  struct Projection {
     std::string_view name;
     uint32_t heads;
     uint32_t width;
     uint32_t rotated;
   };
   const uint32_t pairs = adjacent_pairs ? rotated : 0;
-  const Part parts[] = {{"attn_q", heads, key_width * (gated ? 2 : 1), pairs},
-                        {"attn_k", kv_heads, key_width, pairs},
-                        {"attn_v", kv_heads, value_width, 0}};
+  const Projection parts[] = {{"attn_q", heads, key_width * (gated ? 2 : 1), pairs},
+                              {"attn_k", kv_heads, key_width, pairs},
+                              {"attn_v", kv_heads, value_width, 0}};
   uint32_t from = 0;
-  for (const Part& part : parts) {
+  for (const Projection& part : parts) {
     for (const std::string_view kind : {".weight", ".bias"}) {
       const std::string fused = fmt::format("{}attn_qkv{}", block, kind);
       const std::string name = fmt::format("{}{}{}", block, part.name, kind);

@@ -18,11 +18,11 @@ struct Attention {
   uint32_t value_width = 0;  // of a head
   uint32_t rotated = 0;      // values of a head that rotate, from its first on
   float scale = 0;
-  float eps = 0;                 // of the head norms
-  bool head_norms = false;       // attn_q_norm, attn_k_norm
-  bool gated = false;            // attn_q holds [query | gate] a head; sigmoid(gate) multiplies the output
-  bool adjacent_pairs = false;   // the file's weights are for pairs (2i, 2i + 1)
-  std::string rope = "rope";     // prefix of the rotation tables
+  float eps = 0;                // of the head norms
+  bool head_norms = false;      // attn_q_norm, attn_k_norm
+  bool gated = false;           // attn_q holds [query | gate] a head; sigmoid(gate) multiplies the output
+  bool adjacent_pairs = false;  // the file's weights are for pairs (2i, 2i + 1)
+  std::string rope = "rope";    // prefix of the rotation tables
 
   [[nodiscard]] uint32_t query_rows() const { return heads * key_width * (gated ? 2 : 1); }
 

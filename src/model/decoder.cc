@@ -26,7 +26,11 @@ constexpr TensorSpec kTensors[] = {
     {.pattern = "token_embd.weight", .shape = "width vocabulary", .part = Part::Model},
     {.pattern = "output_norm.weight", .shape = "width", .part = Part::Model, .content = Content::Norm},
     {.pattern = "output.weight", .shape = "width vocabulary", .part = Part::Model, .need = Need::Optional},
-    {.pattern = "output.bias", .shape = "vocabulary", .part = Part::Model, .need = Need::Optional, .content = Content::Bias},
+    {.pattern = "output.bias",
+     .shape = "vocabulary",
+     .part = Part::Model,
+     .need = Need::Optional,
+     .content = Content::Bias},
     {.pattern = "blk.*.attn_norm.weight", .shape = "width", .content = Content::Norm},
 };
 
@@ -51,9 +55,9 @@ Result<uint32_t> read_vocabulary(const Hyper& hyper, const gguf::Checkpoint& che
   if (hyper.has("vocab_size")) return hyper.count("vocab_size");
   const gguf::TensorInfo* embedding = checkpoint.find_tensor("token_embd.weight");
   if (embedding == nullptr)
-    return refuse(RefusalKind::Missing, fmt::format("{}: tensor token_embd.weight", checkpoint.label()),
-                  fmt::format("the file has no such tensor; expected shape [{}, vocabulary]",
-                              hyper.count("embedding_length")));
+    return refuse(
+        RefusalKind::Missing, fmt::format("{}: tensor token_embd.weight", checkpoint.label()),
+        fmt::format("the file has no such tensor; expected shape [{}, vocabulary]", hyper.count("embedding_length")));
   if (embedding->rows() > (1U << 28))
     return refuse(RefusalKind::TooLarge, fmt::format("{}: tensor token_embd.weight", checkpoint.label()),
                   fmt::format("it has {} rows; the vocabulary is at most {}", embedding->rows(), 1U << 28));
@@ -74,8 +78,9 @@ Result<Decoder> read_decoder(const Hyper& hyper, const gguf::Checkpoint& checkpo
   Decoder out;
   out.blocks = hyper.count("block_count");
   if (hyper.count("nextn_predict_layers") >= out.blocks)
-    return refuse(RefusalKind::Malformed, hyper.subject("nextn_predict_layers"),
-                  fmt::format("is {}, and there are {} blocks in all", hyper.count("nextn_predict_layers"), out.blocks));
+    return refuse(
+        RefusalKind::Malformed, hyper.subject("nextn_predict_layers"),
+        fmt::format("is {}, and there are {} blocks in all", hyper.count("nextn_predict_layers"), out.blocks));
   out.width = hyper.count("embedding_length");
   out.trained_context = hyper.count("context_length");
   out.eps = static_cast<float>(hyper.real("attention.layer_norm_rms_epsilon"));
@@ -141,8 +146,9 @@ graph::StepGraph write_decoder(const Decoder& decoder, const Weights& weights, s
     const TensorId mixed = std::visit([&](const auto& mix) { return mix.write(step, block, normed("attn_norm")); },
                                       decoder.layers[layer].mix);
     h = step.elementwise(block + "mixed", graph::Arithmetic::Add, h, mixed);
-    const TensorId fed = std::visit([&](const auto& feed) { return feed.write(step, block, normed(decoder.feed_norm)); },
-                                    decoder.layers[layer].feed);
+    const TensorId fed =
+        std::visit([&](const auto& feed) { return feed.write(step, block, normed(decoder.feed_norm)); },
+                   decoder.layers[layer].feed);
     h = step.elementwise(block + "out", graph::Arithmetic::Add, h, fed);
   }
   step.finish_with_head(h, "output_norm.weight", decoder.eps, "output");

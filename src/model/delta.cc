@@ -55,13 +55,14 @@ Result<DeltaNet> read_delta(const Hyper& hyper) {
   out.value_heads = hyper.count("ssm.time_step_rank");
   out.eps = static_cast<float>(hyper.real("attention.layer_norm_rms_epsilon"));
   if (out.value_heads % out.key_heads != 0)
-    return refuse(RefusalKind::Malformed, hyper.subject("ssm.time_step_rank"),
-                  fmt::format("is {}, not a multiple of the {} key heads (ssm.group_count)", out.value_heads,
-                              out.key_heads));
+    return refuse(
+        RefusalKind::Malformed, hyper.subject("ssm.time_step_rank"),
+        fmt::format("is {}, not a multiple of the {} key heads (ssm.group_count)", out.value_heads, out.key_heads));
   const uint64_t inner = hyper.count("ssm.inner_size");
   if (inner != uint64_t{out.value_heads} * out.state)
-    return refuse(RefusalKind::Malformed, hyper.subject("ssm.inner_size"),
-                  fmt::format("is {}; expected time_step_rank x state_size, {} x {}", inner, out.value_heads, out.state));
+    return refuse(
+        RefusalKind::Malformed, hyper.subject("ssm.inner_size"),
+        fmt::format("is {}; expected time_step_rank x state_size, {} x {}", inner, out.value_heads, out.state));
   return out;
 }
 
@@ -145,10 +146,9 @@ TensorId DeltaNet::write(StepWriter& step, const std::string& block, TensorId x)
     const TensorId own_z = own.rows(block + "delta_z_row", z);
     const TensorId write_gate = own.add(block + "beta", graph::Activate{graph::ActivationKind::Sigmoid},
                                         {own.rows(block + "beta_logit_row", beta)});
-    const TensorId decay =
-        own.add(block + "decay", graph::Decay{},
-                {own.rows(block + "alpha_logit_row", alpha), step.constant(block + "ssm_dt.bias"),
-                 step.constant(block + "ssm_a")});
+    const TensorId decay = own.add(block + "decay", graph::Decay{},
+                                   {own.rows(block + "alpha_logit_row", alpha), step.constant(block + "ssm_dt.bias"),
+                                    step.constant(block + "ssm_a")});
     const TensorId memory = own.state(block + "delta_memory", values(), state);
     return own.add(
         block + "delta",

@@ -54,7 +54,11 @@ constexpr KeySpec kMixtureKeys[] = {
     {.key = "expert_feed_forward_length", .low = 1, .high = 1 << 28},
     {.key = "expert_shared_feed_forward_length", .low = 0, .high = 1 << 28},
     {.key = "expert_weights_scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
-    {.key = "expert_weights_norm", .type = KeyType::Flag, .fallback = 1, .low = 1, .high = 1,
+    {.key = "expert_weights_norm",
+     .type = KeyType::Flag,
+     .fallback = 1,
+     .low = 1,
+     .high = 1,
      .feature = "experts' weights that are not renormalized"},
     {.key = "expert_gating_func", .fallback = 1, .low = 1, .high = 1, .feature = "a router other than softmax (1)"},
     {.key = "expert_group_count", .fallback = 1, .high = 1, .feature = "a router with groups of experts"},
@@ -65,15 +69,27 @@ constexpr KeySpec kMixtureKeys[] = {
 constexpr std::string_view kGateUp = "blk.*.ffn_gate_up_exps.weight";
 
 constexpr TensorSpec kMixtureTensors[] = {
-    {.pattern = "blk.*.ffn_gate_inp.weight", .shape = "width experts", .part = Part::Mixture, .content = Content::Router},
+    {.pattern = "blk.*.ffn_gate_inp.weight",
+     .shape = "width experts",
+     .part = Part::Mixture,
+     .content = Content::Router},
     {.pattern = kGateUp, .shape = "width two_hidden experts", .part = Part::Mixture, .need = Need::Optional},
-    {.pattern = "blk.*.ffn_gate_exps.weight", .shape = "width expert_hidden experts", .part = Part::Mixture, .unless = kGateUp},
-    {.pattern = "blk.*.ffn_up_exps.weight", .shape = "width expert_hidden experts", .part = Part::Mixture, .unless = kGateUp},
+    {.pattern = "blk.*.ffn_gate_exps.weight",
+     .shape = "width expert_hidden experts",
+     .part = Part::Mixture,
+     .unless = kGateUp},
+    {.pattern = "blk.*.ffn_up_exps.weight",
+     .shape = "width expert_hidden experts",
+     .part = Part::Mixture,
+     .unless = kGateUp},
     {.pattern = "blk.*.ffn_down_exps.weight", .shape = "expert_hidden width experts", .part = Part::Mixture},
 };
 
 constexpr TensorSpec kSharedTensors[] = {
-    {.pattern = "blk.*.ffn_gate_inp_shexp.weight", .shape = "width", .part = Part::SharedExpert, .content = Content::Vector},
+    {.pattern = "blk.*.ffn_gate_inp_shexp.weight",
+     .shape = "width",
+     .part = Part::SharedExpert,
+     .content = Content::Vector},
     {.pattern = "blk.*.ffn_gate_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
     {.pattern = "blk.*.ffn_up_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
     {.pattern = "blk.*.ffn_down_shexp.weight", .shape = "shared_hidden width", .part = Part::SharedExpert},
@@ -128,10 +144,11 @@ Result<uint32_t> read_expert_hidden(const Hyper& hyper) {
   const uint32_t whole = hyper.has("feed_forward_length") ? hyper.count("feed_forward_length", 0) : 0;
   const uint32_t used = hyper.count("expert_used_count");
   if (whole == 0 || whole % used != 0)
-    return refuse(RefusalKind::Missing, hyper.subject("expert_feed_forward_length"),
-                  fmt::format("the file has no such key, and feed_forward_length {} is not a multiple of the {} experts "
-                              "a token uses",
-                              whole, used));
+    return refuse(
+        RefusalKind::Missing, hyper.subject("expert_feed_forward_length"),
+        fmt::format("the file has no such key, and feed_forward_length {} is not a multiple of the {} experts "
+                    "a token uses",
+                    whole, used));
   return whole / used;
 }
 

@@ -86,17 +86,16 @@ class HyperReader {
           return Variant(static_cast<double>(v));
         }
         return list(key);
-      case KeyType::Counts:
-        return list(key);
-      case KeyType::Flags:
-        return flags(key);
+      case KeyType::Counts: return list(key);
+      case KeyType::Flags: return flags(key);
     }
     TW_CHECK(false, "key type {}", static_cast<int>(spec.type));
   }
 
   Result<Variant> list(const std::string& key) const {
-    TW_TRY(auto items, checkpoint_.find_i64s(key));
-    return Variant(std::move(*items));
+    const auto items = checkpoint_.find_i64s(key);
+    if (!items) return items.refusal();
+    return Variant(items->value_or(std::vector<int64_t>{}));
   }
 
   // An array of booleans, which find_i64s does not take, or of integers.
@@ -110,9 +109,9 @@ class HyperReader {
   Result<void> check(const KeySpec& spec, const Hyper::Item& item) const {
     if (const auto* text = std::get_if<std::string>(&item.value)) {
       if (text_allowed(spec.texts, *text)) return {};
-      return refuse(RefusalKind::Unsupported, out_.subject(spec.key),
-                    fmt::format("the value is \"{}\"; architecture {} takes one of: {}", *text, out_.architecture_,
-                                spec.texts));
+      return refuse(
+          RefusalKind::Unsupported, out_.subject(spec.key),
+          fmt::format("the value is \"{}\"; architecture {} takes one of: {}", *text, out_.architecture_, spec.texts));
     }
     if (const auto* number = std::get_if<double>(&item.value)) return check_number(spec, *number, "");
     const auto& numbers = std::get<std::vector<int64_t>>(item.value);

@@ -20,9 +20,9 @@ constexpr uint32_t kLargestBatch = 64;
 Result<uint32_t> choose_context(const gguf::Checkpoint& checkpoint, const Options& options, uint32_t trained) {
   const uint32_t context = options.context == 0 ? std::min(trained, kDefaultContext) : options.context;
   if (context <= kLargestContext) return context;
-  return refuse(RefusalKind::TooLarge, checkpoint.label(),
-                fmt::format("a context of {} positions was asked for; at most {} are supported", context,
-                            kLargestContext));
+  return refuse(
+      RefusalKind::TooLarge, checkpoint.label(),
+      fmt::format("a context of {} positions was asked for; at most {} are supported", context, kLargestContext));
 }
 
 Result<void> check_form(const graph::Form& form) {

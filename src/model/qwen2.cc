@@ -1,4 +1,5 @@
-// Qwen2: pre-norm, grouped-query attention with biases on queries, keys and values, split-half rotation, a dense network.
+// Qwen2: pre-norm, grouped-query attention with biases on queries, keys and values, split-half rotation, a dense
+// network.
 
 #include "model/registry.h"
 

@@ -1,4 +1,5 @@
-// Qwen3: pre-norm, grouped-query attention with a norm of every query and key head, split-half rotation, a dense network.
+// Qwen3: pre-norm, grouped-query attention with a norm of every query and key head, split-half rotation, a dense
+// network.
 
 #include "model/registry.h"
 

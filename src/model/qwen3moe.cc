@@ -1,4 +1,5 @@
-// Qwen3 mixtures: the attention of Qwen3, and in every layer a mixture of experts whose chosen weights are renormalized.
+// Qwen3 mixtures: the attention of Qwen3, and in every layer a mixture of experts whose chosen weights are
+// renormalized.
 
 #include "model/registry.h"
 

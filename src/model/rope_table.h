@@ -23,10 +23,10 @@ struct RopeSpec {
   double original_context = 0;
   double beta_fast = 32;
   double beta_slow = 1;
-  double log_multiplier = 0;      // 0: the magnitude is 1 + 0.1 ln factor
-  double attention_factor = 1;    // multiplies cos and sin, whatever the scaling
-  std::vector<double> divisors;   // empty, or one a pair: divides the pair's frequency
-  std::vector<bool> still;        // empty, or one a pair: a pair that does not turn
+  double log_multiplier = 0;     // 0: the magnitude is 1 + 0.1 ln factor
+  double attention_factor = 1;   // multiplies cos and sin, whatever the scaling
+  std::vector<double> divisors;  // empty, or one a pair: divides the pair's frequency
+  std::vector<bool> still;       // empty, or one a pair: a pair that does not turn
 
   [[nodiscard]] uint32_t pairs() const { return width / 2; }
 };

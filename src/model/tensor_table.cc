@@ -59,8 +59,9 @@ Refusal refuse_unknown(const gguf::Checkpoint& checkpoint, std::string_view arch
   if (tensor.name.ends_with(".scale") || tensor.name.ends_with(".input_scale"))
     return refuse(RefusalKind::Unsupported, subject(checkpoint, tensor.name),
                   fmt::format("architecture {} here has no scales beside its weights", architecture));
-  return refuse(RefusalKind::Unsupported, subject(checkpoint, tensor.name),
-                fmt::format("architecture {} has no use for this tensor, so the step would leave it out", architecture));
+  return refuse(
+      RefusalKind::Unsupported, subject(checkpoint, tensor.name),
+      fmt::format("architecture {} has no use for this tensor, so the step would leave it out", architecture));
 }
 
 }  // namespace
@@ -74,8 +75,8 @@ std::string tensor_name(std::string_view pattern, uint32_t layer) {
 std::vector<WantedTensor> wanted_tensors(const Layout& layout, std::span<const TensorTable> tables) {
   std::vector<WantedTensor> out;
   const auto add = [&](const TensorSpec& spec, const Dims& dims, uint32_t layer) {
-    out.push_back({&spec, tensor_name(spec.pattern, layer), tensor_name(spec.unless, layer),
-                   resolve_shape(spec.shape, dims)});
+    out.push_back(
+        {&spec, tensor_name(spec.pattern, layer), tensor_name(spec.unless, layer), resolve_shape(spec.shape, dims)});
   };
   for (const TensorTable table : tables)
     for (const TensorSpec& spec : table)
@@ -100,8 +101,8 @@ Result<uint64_t> check_tensors(const gguf::Checkpoint& checkpoint, std::string_v
     if (found == nullptr) {
       if (replaced || wanted.spec->need == Need::Optional) continue;
       return refuse(RefusalKind::Missing, subject(checkpoint, wanted.name),
-                    fmt::format("the file has no such tensor; expected shape [{}] ({})",
-                                fmt::join(wanted.shape, ", "), wanted.spec->shape));
+                    fmt::format("the file has no such tensor; expected shape [{}] ({})", fmt::join(wanted.shape, ", "),
+                                wanted.spec->shape));
     }
     if (replaced)
       return refuse(RefusalKind::Conflict, subject(checkpoint, wanted.name),
