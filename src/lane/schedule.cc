@@ -53,7 +53,7 @@ std::map<std::string, uint64_t> census(const Schedule& schedule) {
 uint64_t plain_bytes(const Buffer& buffer) {
   constexpr uint64_t kPositions = 16;
   uint64_t rows = buffer.rows;
-  if (buffer.layout.kind == Layout::Kind::KeyBlocks) rows = (rows + kPositions - 1) / kPositions * kPositions;
+  if (buffer.layout.kind != Layout::Kind::RowMajor) rows = (rows + kPositions - 1) / kPositions * kPositions;
   return rows * buffer.cols * bytes_of(buffer.dtype);
 }
 

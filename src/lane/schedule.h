@@ -30,7 +30,7 @@ struct Layout {
   enum class Kind : uint8_t {
     RowMajor,   // row after row
     KeyBlocks,  // [head][block of 16 positions][width][16]: `heads` heads of `width`, positions rounded up to 16
-    ValueRows,  // [head][position][width]
+    ValueRows,  // [head][position][width], positions rounded up to 16
   };
   Kind kind = Kind::RowMajor;
   uint32_t heads = 0;
@@ -112,7 +112,7 @@ uint64_t quantized_offset(const Schedule& schedule, BufferId id);
 // Launches by kind, views not counted.
 std::map<std::string, uint64_t> census(const Schedule& schedule);
 
-// Bytes that a buffer's plain form takes in its layout (a key cache is rounded up to whole blocks of positions).
+// Bytes that a buffer's plain form takes in its layout (a cache is rounded up to whole blocks of positions).
 uint64_t plain_bytes(const Buffer& buffer);
 
 }  // namespace tw::lane

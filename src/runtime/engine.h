@@ -1,0 +1,73 @@
+#pragma once
+
+// A model ready to run: its constants in the lane's storage, the carried state of a number of sequences, and a compiled
+// schedule for each form of the step that has been asked for. Tokens here are the vocabulary's 0-based ids.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/checkpoint.h"
+#include "graph/step_graph.h"
+#include "lane/cpu/isa.h"
+#include "lane/schedule.h"
+#include "model/model.h"
+
+namespace tw::runtime {
+
+using Token = int32_t;
+
+struct EngineOptions {
+  lane::Numerics numerics = lane::Numerics::Int8;
+  std::optional<lane::cpu::Isa> isa;  // none: the widest this machine has
+  uint32_t threads = 0;               // 0: one a core
+  uint32_t context = 0;               // positions a sequence; 0: the smaller of the model's own and 4096
+  uint32_t slots = 1;                 // sequences whose state is kept at once, 1 to 64
+  uint32_t chunk = 512;               // the most rows of a prompt taken in one step, 1 to 512
+  lane::Dtype cache = lane::Dtype::F32;
+  // Called while weights are prepared, with the bytes done and the bytes of all.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> open(const gguf::Checkpoint& checkpoint, const EngineOptions& options);
+  ~Engine();
+
+  [[nodiscard]] const model::Facts& facts() const;
+  [[nodiscard]] lane::cpu::Isa isa() const;
+  [[nodiscard]] uint32_t threads() const;
+  [[nodiscard]] uint32_t slots() const;
+  // Tokens that the sequence of a slot has taken.
+  [[nodiscard]] uint32_t length(uint32_t slot) const;
+  // Empties a slot.
+  void reset(uint32_t slot);
+
+  // The sequence of `slot` takes `tokens` (at least one), in chunks. The logits of the last one, valid until the next
+  // call. Refuses a token outside the vocabulary (naming it) and tokens past the context, before any is taken.
+  Result<std::span<const float>> extend(uint32_t slot, std::span<const Token> tokens);
+  // The same, giving the logits of every token in order.
+  Result<void> extend_each(uint32_t slot, std::span<const Token> tokens,
+                           const std::function<void(std::span<const float> logits)>& each);
+  // One token for each of several different slots, in lock step: row i of the result are the logits of slots[i].
+  Result<std::vector<std::span<const float>>> step(std::span<const uint32_t> slots, std::span<const Token> tokens);
+
+  // The graph and the schedule of a form, as this engine runs it.
+  Result<graph::StepGraph> graph(const graph::Form& form) const;
+  Result<lane::Schedule> schedule(const graph::Form& form) const;
+
+  // Carried state of a slot as bytes, for comparison in tests: every state tensor in graph order.
+  [[nodiscard]] std::vector<std::byte> state_bytes(uint32_t slot) const;
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tw::runtime
