@@ -3,7 +3,8 @@
 // An opened checkpoint: one GGUF file, or the files of a split one, mapped read-only.
 // A file is hostile until proven otherwise: every count, length, offset and type is checked against the real size of
 // the file before anything is allocated or touched, and every refusal names the file, the byte offset, the key or
-// tensor, what was found and what was expected.
+// tensor, what was found and what was expected. Reading takes memory for the metadata and the tensor table, a small
+// multiple of their bytes; tensors stay in the file. Copies share what was read; all functions may run concurrently.
 
 #include <cstddef>
 #include <cstdint>
@@ -41,13 +42,12 @@ struct Entry {
   uint64_t offset = 0;  // where the key starts in the file, for messages
 };
 
-class Mapping;
-
 class Checkpoint {
  public:
   // Opens `path`; when its metadata says it is one of a split set, opens the others beside it.
   static Result<Checkpoint> open(const std::filesystem::path& path);
-  // Reads a checkpoint that lies in memory (kept alive by the caller); `label` stands for the file's name in messages.
+  // Reads a checkpoint that lies in memory (kept alive by the caller, and aligned as tensors are to be); `label` stands
+  // for the file's name in messages. One part of a split checkpoint is refused.
   static Result<Checkpoint> parse(std::span<const std::byte> bytes, std::string label);
 
   [[nodiscard]] const std::string& label() const;  // the path as given, or the label
@@ -81,6 +81,7 @@ class Checkpoint {
   [[nodiscard]] Result<std::optional<std::vector<std::string>>> find_strings(std::string_view key) const;
   [[nodiscard]] Result<std::optional<std::vector<double>>> find_f64s(std::string_view key) const;
   [[nodiscard]] Result<std::optional<std::vector<int64_t>>> find_i64s(std::string_view key) const;
+  [[nodiscard]] Result<std::optional<std::vector<bool>>> find_bools(std::string_view key) const;
 
  private:
   struct Data;

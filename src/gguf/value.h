@@ -3,6 +3,7 @@
 // A metadata value of a GGUF file.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,6 +27,8 @@ enum class ValueType : uint32_t {
   F64 = 12,
 };
 std::string_view name(ValueType type);
+// The type with that number in a file, or nothing.
+std::optional<ValueType> value_type_of_id(uint32_t id);
 
 // Integers are kept as (un)signed 64-bit numbers beside the type the file gave them; arrays are of one scalar type
 // (an array of arrays is refused when the file is read).
@@ -46,5 +49,18 @@ struct Value {
   std::variant<Scalar, Array> data;
   bool operator==(const Value&) const = default;
 };
+
+// "u32", "string", "array of 12 f32".
+std::string describe(const Value& value);
+
+// Convenience makers.
+Value value_u32(uint32_t v);
+Value value_u64(uint64_t v);
+Value value_f32(float v);
+Value value_bool(bool v);
+Value value_string(std::string v);
+Value value_strings(std::vector<std::string> v);
+Value value_f32s(std::vector<double> v);
+Value value_i32s(std::vector<int64_t> v);
 
 }  // namespace tw::gguf

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -27,22 +28,16 @@ using TensorSource = std::function<Result<std::span<const std::byte>>(size_t ind
 struct FileSpec {
   std::vector<std::pair<std::string, Value>> metadata;
   std::vector<TensorSpec> tensors;
-  uint64_t alignment = 32;  // a power of two, at least 8
+  // A power of two, 8 to 2^20. When it is not the format's default, 32, the key general.alignment is written last
+  // unless the metadata has it; metadata that has another value is a Conflict.
+  uint64_t alignment = 32;
 };
 
-// Writes to a temporary file beside `path` and renames it, so that a failure leaves no half file.
+// What the reader would refuse is refused before a byte is written: names, duplicates, shapes that are not whole
+// blocks, values that do not fit their type. Writes to a temporary file beside `path` and renames it, so that a failure
+// leaves no half file.
 Result<void> write(const std::filesystem::path& path, const FileSpec& spec, const TensorSource& source);
 // The same into memory.
 Result<std::vector<std::byte>> write_bytes(const FileSpec& spec, const TensorSource& source);
-
-// Convenience makers of values.
-Value value_u32(uint32_t v);
-Value value_u64(uint64_t v);
-Value value_f32(float v);
-Value value_bool(bool v);
-Value value_string(std::string v);
-Value value_strings(std::vector<std::string> v);
-Value value_f32s(std::vector<double> v);
-Value value_i32s(std::vector<int64_t> v);
 
 }  // namespace tw::gguf
