@@ -74,7 +74,10 @@ uint64_t bytes_of(Format format, uint64_t values);
 void dequantize(Format format, const std::byte* blocks, float* out, uint64_t count);
 void dequantize_exact(Format format, const std::byte* blocks, double* out, uint64_t count);
 
-// Narrows `count` values to blocks, rounding to nearest. Requires info(format).quantizes and whole blocks.
+// Narrows `count` values. Requires info(format).quantizes and whole blocks. F32, F16 and BF16 round each value to
+// nearest even. A block format takes the scales that a least-squares search finds (quantize_fit.h) and for each value
+// the nearest level of its scale; in these a NaN counts as 0 and an infinity as the largest number of its sign, and
+// what is beyond the largest scale saturates. Deterministic: a block's bytes depend on its own values only.
 void quantize(Format format, const float* values, std::byte* blocks, uint64_t count);
 
 }  // namespace tw::gguf

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "base/check.h"
 #include "base/half.h"
 #include "gguf/format.h"
 #include "gguf/quantize_blocks.h"
+#include "gguf/quantize_fit.h"
 
 namespace tw::gguf {
 namespace {
@@ -28,19 +30,29 @@ void copy_elements(const float* values, std::byte* blocks, uint64_t count) {
 }
 
 // A scale shared by many values must be finite: a NaN becomes 0, an infinity the largest number of its sign.
-double finite(float value) {
-  if (std::isnan(value)) return 0.0;
+float finite(float value) {
+  if (std::isnan(value)) return 0.0f;
   if (std::isinf(value)) return std::copysign(std::numeric_limits<float>::max(), value);
   return value;
 }
 
+// Multiplies by 2^-exponent in two steps, each of a power of two that is a normal number.
+void normalize(std::span<float> values, int exponent) {
+  const float first = std::ldexp(1.0f, -exponent / 2);
+  const float second = std::ldexp(1.0f, -(exponent - exponent / 2));
+  for (float& value : values) value = value * first * second;
+}
+
 template <class Block>
 void encode_blocks(const float* values, std::byte* blocks, uint64_t count) {
+  std::array<float, Block::kValues> x;
   for (uint64_t b = 0; b < count / Block::kValues; ++b) {
-    std::array<double, Block::kValues> x;
     for (size_t i = 0; i < x.size(); ++i) x[i] = finite(values[b * Block::kValues + i]);
+    const float most = extreme(x);
+    const int exponent = most == 0.0f ? 0 : std::ilogb(most);
+    normalize(x, exponent);
     Block block;
-    encode_block(x, block);
+    encode_block({x, exponent}, block);
     std::memcpy(blocks + b * sizeof block, &block, sizeof block);
   }
 }

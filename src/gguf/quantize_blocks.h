@@ -1,38 +1,34 @@
 #pragma once
 
-// Encoders of single blocks: x holds the block's values, all finite. quantize() (format.h) is the entry.
-
-#include <array>
-#include <span>
+// Encoders of single blocks: `block` holds as many values as the type of `out` has, all of them finite. quantize()
+// (format.h) is the entry.
 
 #include "gguf/blocks.h"
+#include "gguf/quantize_fit.h"
 
 namespace tw::gguf {
 
-template <class Block>
-using BlockValues = std::span<const double, Block::kValues>;
-
-void encode_block(BlockValues<BlockQ4_0> x, BlockQ4_0& out);
-void encode_block(BlockValues<BlockQ4_1> x, BlockQ4_1& out);
-void encode_block(BlockValues<BlockQ5_0> x, BlockQ5_0& out);
-void encode_block(BlockValues<BlockQ5_1> x, BlockQ5_1& out);
-void encode_block(BlockValues<BlockQ8_0> x, BlockQ8_0& out);
-void encode_block(BlockValues<BlockIQ4_NL> x, BlockIQ4_NL& out);
-void encode_block(BlockValues<BlockMXFP4> x, BlockMXFP4& out);
-void encode_block(BlockValues<BlockNVFP4> x, BlockNVFP4& out);
-void encode_block(BlockValues<BlockQ2_K> x, BlockQ2_K& out);
-void encode_block(BlockValues<BlockQ3_K> x, BlockQ3_K& out);
-void encode_block(BlockValues<BlockQ4_K> x, BlockQ4_K& out);
-void encode_block(BlockValues<BlockQ5_K> x, BlockQ5_K& out);
-void encode_block(BlockValues<BlockQ6_K> x, BlockQ6_K& out);
-void encode_block(BlockValues<BlockQ8_K> x, BlockQ8_K& out);
-void encode_block(BlockValues<BlockIQ4_XS> x, BlockIQ4_XS& out);
-void encode_block(BlockValues<BlockTQ1_0> x, BlockTQ1_0& out);
-void encode_block(BlockValues<BlockTQ2_0> x, BlockTQ2_0& out);
+void encode_block(const Normalized& block, BlockQ4_0& out);
+void encode_block(const Normalized& block, BlockQ4_1& out);
+void encode_block(const Normalized& block, BlockQ5_0& out);
+void encode_block(const Normalized& block, BlockQ5_1& out);
+void encode_block(const Normalized& block, BlockQ8_0& out);
+void encode_block(const Normalized& block, BlockIQ4_NL& out);
+void encode_block(const Normalized& block, BlockMXFP4& out);
+void encode_block(const Normalized& block, BlockNVFP4& out);
+void encode_block(const Normalized& block, BlockQ2_K& out);
+void encode_block(const Normalized& block, BlockQ3_K& out);
+void encode_block(const Normalized& block, BlockQ4_K& out);
+void encode_block(const Normalized& block, BlockQ5_K& out);
+void encode_block(const Normalized& block, BlockQ6_K& out);
+void encode_block(const Normalized& block, BlockQ8_K& out);
+void encode_block(const Normalized& block, BlockIQ4_XS& out);
+void encode_block(const Normalized& block, BlockTQ1_0& out);
+void encode_block(const Normalized& block, BlockTQ2_0& out);
 
 template <class Block>
-concept Encodable = requires(BlockValues<Block> x, Block& out) {
-  encode_block(x, out);
+concept Encodable = requires(const Normalized& block, Block& out) {
+  encode_block(block, out);
 };
 
 }  // namespace tw::gguf

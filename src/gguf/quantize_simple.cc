@@ -1,6 +1,7 @@
 // Encoders of the blocks with one scale, or one scale and one minimum.
 
 #include <cstring>
+#include <limits>
 
 #include "gguf/block_fields.h"
 #include "gguf/codebooks.h"
@@ -12,21 +13,22 @@ namespace {
 
 // The binary16 scale and the codes with the least weighted error: of the fitted scale and of those that put the extreme
 // value on an outermost level, which give back a block that was made with them.
-template <class Levels, size_t kValues>
-uint16_t encode_one_scale(std::span<const double, kValues> x, const Levels& levels, std::array<int, kValues>& codes) {
-  std::array<double, kValues> w;
-  importance(x, w);
-  const double most = extreme(x);
+template <class Levels>
+uint16_t encode_one_scale(const Normalized& block, const Levels& levels, std::span<int> codes) {
+  std::array<float, 256> importances;
+  const std::span w = std::span(importances).first(block.x.size());
+  importance(block.x, w);
+  const double most = extreme(block.x);
   uint16_t best = 0;
-  double best_error = scaled_error(x, w, levels, 0.0);
-  for (double scale : {most / levels.lowest, most / levels.highest, fit_scale<Levels>(x, w, levels)}) {
-    const uint16_t rounded = to_f16_finite(scale);
-    const double error = scaled_error(x, w, levels, f16_to_f32(rounded));
+  float best_error = std::numeric_limits<float>::infinity();
+  for (double scale : {most / levels.lowest, most / levels.highest, fit_scale<Levels>(block.x, w, levels)}) {
+    const uint16_t rounded = block.to_f16(scale);
+    const float error = scaled_error(block.x, w, levels, block.from_f16(rounded));
     if (error >= best_error) continue;
     best = rounded;
     best_error = error;
   }
-  encode_scaled(x, levels, f16_to_f32(best), codes.data());
+  encode_scaled(block.x, levels, block.from_f16(best), codes.data());
   return best;
 }
 
@@ -35,26 +37,27 @@ struct F16Affine {
   uint16_t offset;
 };
 
-F16Affine encode_affine_block(std::span<const double, 32> x, int highest, std::array<int, 32>& codes) {
-  std::array<double, 32> w;
-  importance(x, w);
+// The same for a scale and an offset.
+F16Affine encode_scale_offset(const Normalized& block, int highest, std::array<int, 32>& codes) {
+  std::array<float, 32> w;
+  importance(block.x, w);
   F16Affine best{};
   Affine best_map;
-  double best_error = affine_error(x, w, highest, best_map);
-  for (Affine map : {span_affine(x, highest), fit_affine(x, w, highest, false)}) {
-    const F16Affine rounded{to_f16_finite(map.scale), to_f16_finite(map.offset)};
-    const Affine stored{f16_to_f32(rounded.scale), f16_to_f32(rounded.offset)};
-    const double error = affine_error(x, w, highest, stored);
+  float best_error = std::numeric_limits<float>::infinity();
+  for (Affine map : {span_affine(block.x, highest), fit_affine(block.x, w, highest, false)}) {
+    const F16Affine rounded{block.to_f16(map.scale), block.to_f16(map.offset)};
+    const Affine stored{block.from_f16(rounded.scale), block.from_f16(rounded.offset)};
+    const float error = affine_error(block.x, w, highest, stored);
     if (error >= best_error) continue;
     best = rounded;
     best_map = stored;
     best_error = error;
   }
-  encode_affine(x, highest, best_map, codes.data());
+  encode_affine(block.x, highest, best_map, codes.data());
   return best;
 }
 
-// Low nibbles of `first` codes, high nibbles of the others.
+// The first `half` codes in low nibbles, the others in high ones.
 void pack_nibbles(const int* codes, uint32_t half, uint8_t* qs) {
   for (uint32_t j = 0; j < half; ++j) qs[j] = static_cast<uint8_t>((codes[j] & 15) | (codes[j + half] & 15) << 4);
 }
@@ -65,71 +68,64 @@ void pack_fifth_bits(const std::array<int, 32>& codes, uint8_t* qh) {
   store_u32(qh, high);
 }
 
-// The E2M1 code of a value in units of the doubled levels; ties to the even code, as in IEEE rounding.
-int fp4_code(double t) {
-  const double magnitude = std::fabs(t);
-  int code = 0;
-  for (int k = 0; k < 7; ++k) {
-    const double middle = 0.5 * (kFp4Levels[static_cast<size_t>(k)] + kFp4Levels[static_cast<size_t>(k) + 1]);
-    code += k % 2 == 0 ? magnitude > middle : magnitude >= middle;
-  }
-  return code != 0 && t < 0.0 ? code + 8 : code;
-}
+// Of equal importance: what FP4 formats scale are blocks of one magnitude.
+constexpr std::array<float, 32> kOnes = [] {
+  std::array<float, 32> ones{};
+  ones.fill(1.0f);
+  return ones;
+}();
 
-double fp4_error(std::span<const double> x, double scale) {
-  double error = 0.0;
-  for (double value : x) {
-    const double miss = value - scale * kFp4Levels[static_cast<size_t>(fp4_code(value / scale))];
-    error += miss * miss;
-  }
-  return error;
-}
+float fp4_error(Floats x, float scale) { return scaled_error(x, Floats(kOnes).first(x.size()), Fp4Levels{}, scale); }
+
+// Integers -127..127 with the least scale that holds the extreme value.
+constexpr IntegerLevels kInt8{-127.0f, 127.0f};
 
 }  // namespace
 
-void encode_block(BlockValues<BlockQ4_0> x, BlockQ4_0& out) {
+void encode_block(const Normalized& block, BlockQ4_0& out) {
   std::array<int, 32> codes;
-  out.d = encode_one_scale(x, IntegerLevels{-8, 7}, codes);
+  out.d = encode_one_scale(block, IntegerLevels{-8.0f, 7.0f}, codes);
   for (int& code : codes) code += 8;
   pack_nibbles(codes.data(), 16, out.qs);
 }
 
-void encode_block(BlockValues<BlockQ4_1> x, BlockQ4_1& out) {
+void encode_block(const Normalized& block, BlockQ4_1& out) {
   std::array<int, 32> codes;
-  const F16Affine map = encode_affine_block(x, 15, codes);
+  const F16Affine map = encode_scale_offset(block, 15, codes);
   out.d = map.scale;
   out.m = map.offset;
   pack_nibbles(codes.data(), 16, out.qs);
 }
 
-void encode_block(BlockValues<BlockQ5_0> x, BlockQ5_0& out) {
+void encode_block(const Normalized& block, BlockQ5_0& out) {
   std::array<int, 32> codes;
-  out.d = encode_one_scale(x, IntegerLevels{-16, 15}, codes);
+  out.d = encode_one_scale(block, IntegerLevels{-16.0f, 15.0f}, codes);
   for (int& code : codes) code += 16;
   pack_nibbles(codes.data(), 16, out.qs);
   pack_fifth_bits(codes, out.qh);
 }
 
-void encode_block(BlockValues<BlockQ5_1> x, BlockQ5_1& out) {
+void encode_block(const Normalized& block, BlockQ5_1& out) {
   std::array<int, 32> codes;
-  const F16Affine map = encode_affine_block(x, 31, codes);
+  const F16Affine map = encode_scale_offset(block, 31, codes);
   out.d = map.scale;
   out.m = map.offset;
   pack_nibbles(codes.data(), 16, out.qs);
   pack_fifth_bits(codes, out.qh);
 }
 
-void encode_block(BlockValues<BlockQ8_0> x, BlockQ8_0& out) {
+void encode_block(const Normalized& block, BlockQ8_0& out) {
   std::array<int, 32> codes;
-  out.d = to_f16_finite(std::fabs(extreme(x)) / 127.0);
-  encode_scaled(x, IntegerLevels{-127, 127}, f16_to_f32(out.d), codes.data());
+  out.d = block.to_f16(std::fabs(extreme(block.x)) / 127.0);
+  encode_scaled(block.x, kInt8, block.from_f16(out.d), codes.data());
   for (uint32_t j = 0; j < 32; ++j) out.qs[j] = static_cast<int8_t>(codes[j]);
 }
 
-void encode_block(BlockValues<BlockQ8_K> x, BlockQ8_K& out) {
+void encode_block(const Normalized& block, BlockQ8_K& out) {
   std::array<int, 256> codes;
-  out.d = static_cast<float>(std::fabs(extreme(x)) / 127.0);
-  encode_scaled(x, IntegerLevels{-127, 127}, out.d, codes.data());
+  constexpr float kMost = std::numeric_limits<float>::max() / 128.0f;  // with which 127 d is finite
+  out.d = std::min(static_cast<float>(std::ldexp(std::fabs(extreme(block.x)) / 127.0, block.exponent)), kMost);
+  encode_scaled(block.x, kInt8, std::ldexp(out.d, -block.exponent), codes.data());
   for (uint32_t j = 0; j < 256; ++j) out.qs[j] = static_cast<int8_t>(codes[j]);
   for (uint32_t s = 0; s < 16; ++s) {
     int sum = 0;
@@ -138,53 +134,54 @@ void encode_block(BlockValues<BlockQ8_K> x, BlockQ8_K& out) {
   }
 }
 
-void encode_block(BlockValues<BlockIQ4_NL> x, BlockIQ4_NL& out) {
+void encode_block(const Normalized& block, BlockIQ4_NL& out) {
   std::array<int, 32> codes;
-  out.d = encode_one_scale(x, TableLevels{kIq4Levels}, codes);
+  out.d = encode_one_scale(block, Iq4Levels{}, codes);
   pack_nibbles(codes.data(), 16, out.qs);
 }
 
-// The largest exponent with which no value is below half of the range, or the next, whichever errs less: a value
-// between 6 and 8 units is cut to 6 by the first and rounded to 6 or 8 by the second, which has coarser small values.
-void encode_block(BlockValues<BlockMXFP4> x, BlockMXFP4& out) {
-  const double most = std::fabs(extreme(x));
-  const int tight = most == 0.0 ? 0 : std::clamp(std::ilogb(most) + 125, 0, 254);
-  const int wide = std::min(tight + 1, 254);
-  const auto scale = [](int e) { return e8m0_half(static_cast<uint8_t>(e)); };
-  const int e = fp4_error(x, scale(wide)) < fp4_error(x, scale(tight)) ? wide : tight;
+// The exponent with which the extreme value lies between 4 and 8 units, or the next, whichever errs less: the first
+// cuts what is above 6 to 6, the second has small values half as fine.
+void encode_block(const Normalized& block, BlockMXFP4& out) {
+  constexpr int kLargest = 252;  // with which the largest level is finite in binary32
+  const auto scale = [&](int e) { return std::ldexp(e8m0_half(static_cast<uint8_t>(e)), -block.exponent); };
+  const int tight = extreme(block.x) == 0.0f ? 0 : std::clamp(block.exponent + 125, 0, kLargest);
+  const int wide = std::min(tight + 1, kLargest);
+  const int e = fp4_error(block.x, scale(wide)) < fp4_error(block.x, scale(tight)) ? wide : tight;
   std::array<int, 32> codes;
-  for (uint32_t j = 0; j < 32; ++j) codes[j] = fp4_code(x[j] / scale(e));
+  encode_scaled(block.x, Fp4Levels{}, scale(e), codes.data());
   out.e = static_cast<uint8_t>(e);
   pack_nibbles(codes.data(), 16, out.qs);
 }
 
 // The best scale of the octave above the one that just holds the extreme value, and of the one step below it.
-void encode_block(BlockValues<BlockNVFP4> x, BlockNVFP4& out) {
+void encode_block(const Normalized& block, BlockNVFP4& out) {
   constexpr int kLargest = 0x7e;
+  const auto scale = [&](int code) { return std::ldexp(ue4m3_half(static_cast<uint8_t>(code)), -block.exponent); };
   for (uint32_t s = 0; s < 4; ++s) {
-    const auto values = x.subspan(16 * s, 16);
-    const double wanted = std::fabs(extreme(values)) / 12.0;
+    const Floats x = block.x.subspan(16 * s, 16);
+    const float wanted = std::fabs(extreme(x)) / 12.0f;
     int first = 1;
-    while (first < kLargest && ue4m3_half(static_cast<uint8_t>(first)) < wanted) ++first;
+    while (first < kLargest && scale(first) < wanted) ++first;
     first = std::max(first - 1, 1);
     int best = first;
-    double best_error = fp4_error(values, ue4m3_half(static_cast<uint8_t>(first)));
+    float best_error = fp4_error(x, scale(first));
     for (int code = first + 1; code <= std::min(first + 9, kLargest); ++code) {
-      const double error = fp4_error(values, ue4m3_half(static_cast<uint8_t>(code)));
+      const float error = fp4_error(x, scale(code));
       if (error >= best_error) continue;
       best = code;
       best_error = error;
     }
     std::array<int, 16> codes;
-    for (uint32_t j = 0; j < 16; ++j) codes[j] = fp4_code(values[j] / ue4m3_half(static_cast<uint8_t>(best)));
+    encode_scaled(x, Fp4Levels{}, scale(best), codes.data());
     out.d[s] = static_cast<uint8_t>(best);
     pack_nibbles(codes.data(), 8, out.qs + 8 * s);
   }
 }
 
-void encode_block(BlockValues<BlockTQ2_0> x, BlockTQ2_0& out) {
+void encode_block(const Normalized& block, BlockTQ2_0& out) {
   std::array<int, 256> codes;
-  out.d = encode_one_scale(x, IntegerLevels{-1, 1}, codes);
+  out.d = encode_one_scale(block, IntegerLevels{-1.0f, 1.0f}, codes);
   std::memset(out.qs, 0, sizeof out.qs);
   for (uint32_t i = 0; i < 256; ++i) {
     uint8_t& byte = out.qs[32 * (i / 128) + i % 32];
@@ -192,9 +189,9 @@ void encode_block(BlockValues<BlockTQ2_0> x, BlockTQ2_0& out) {
   }
 }
 
-void encode_block(BlockValues<BlockTQ1_0> x, BlockTQ1_0& out) {
+void encode_block(const Normalized& block, BlockTQ1_0& out) {
   std::array<int, 256> codes;
-  out.d = encode_one_scale(x, IntegerLevels{-1, 1}, codes);
+  out.d = encode_one_scale(block, IntegerLevels{-1.0f, 1.0f}, codes);
   // The number with the digits at first, first + stride, ... as a fraction of 256, rounded up; missing digits are 0.
   const auto pack = [&](uint32_t first, uint32_t stride, uint32_t digits) {
     int number = 0;

@@ -15,7 +15,10 @@ namespace tw::gguf {
 namespace {
 
 constexpr uint32_t kValues = 256;
-using Values = std::span<const double, kValues>;
+
+int nearest_integer(float t, int lowest, int highest) {
+  return static_cast<int>(std::nearbyint(std::clamp(t, static_cast<float>(lowest), static_cast<float>(highest))));
+}
 
 // value = d * scale[part] * level(code)
 template <uint32_t kParts>
@@ -26,30 +29,33 @@ struct Scaled {
 };
 
 template <uint32_t kParts, class Levels>
-Scaled<kParts> encode_parts(Values x, const Levels& levels, IntegerLevels scales) {
+Scaled<kParts> encode_parts(const Normalized& block, const Levels& levels, int lowest, int highest) {
   constexpr uint32_t kPart = kValues / kParts;
-  std::array<double, kValues> w;
-  importance(x, w);
-  std::array<double, kParts> fitted;
-  const auto part = [](auto& all, uint32_t p) { return std::span(all).subspan(kPart * p, kPart); };
-  for (uint32_t p = 0; p < kParts; ++p) fitted[p] = fit_scale<Levels>(part(x, p), part(w, p), levels);
+  std::array<float, kValues> w;
+  importance(block.x, w);
+  const auto part = [](Floats all, uint32_t p) { return all.subspan(kPart * p, kPart); };
+  std::array<float, kParts> fitted;
+  for (uint32_t p = 0; p < kParts; ++p)
+    fitted[p] = static_cast<float>(fit_scale<Levels>(part(block.x, p), part(w, p), levels));
 
   Scaled<kParts> out;
-  out.d = to_f16_finite(extreme(fitted) / scales.lowest);
-  const double d = f16_to_f32(out.d);
-  const double inverse = d == 0.0 ? 0.0 : 1.0 / d;
+  out.d = block.to_f16(extreme(fitted) / static_cast<float>(lowest));
+  const float d = block.from_f16(out.d);
   for (uint32_t p = 0; p < kParts; ++p) {
-    const int middle = scales.code(fitted[p] * inverse);
-    double least = scaled_error<Levels>(part(x, p), part(w, p), levels, d * middle);
+    const auto error = [&](int scale) {
+      return scaled_error(part(block.x, p), part(w, p), levels, d * static_cast<float>(scale));
+    };
+    const int middle = d == 0.0f ? 0 : nearest_integer(fitted[p] / d, lowest, highest);
+    float least = error(middle);
     out.scale[p] = middle;
     for (int scale : {middle - 1, middle + 1}) {
-      if (scale < scales.lowest || scale > scales.highest) continue;
-      const double error = scaled_error<Levels>(part(x, p), part(w, p), levels, d * scale);
-      if (error >= least) continue;
-      least = error;
+      if (scale < lowest || scale > highest) continue;
+      const float e = error(scale);
+      if (e >= least) continue;
+      least = e;
       out.scale[p] = scale;
     }
-    encode_scaled<Levels>(part(x, p), levels, d * out.scale[p], &out.codes[kPart * p]);
+    encode_scaled(part(block.x, p), levels, d * static_cast<float>(out.scale[p]), &out.codes[kPart * p]);
   }
   return out;
 }
@@ -64,54 +70,55 @@ struct ScaledMin {
   std::array<int, kValues> codes{};
 };
 
-// The integers (scale, min), both in 0..most, around the rounded ones that leave the least error.
 struct Integers {
   int scale;
   int min;
 };
-Integers nearest_integers(std::span<const double> x, std::span<const double> w, int highest, Affine fitted, double d,
-                          double dmin, int most) {
-  const IntegerLevels range{0, most};
-  const int scale = d == 0.0 ? 0 : range.code(fitted.scale / d);
-  const int min = dmin == 0.0 ? 0 : range.code(-fitted.offset / dmin);
-  const auto error = [&](Integers at) { return affine_error(x, w, highest, {d * at.scale, -dmin * at.min}); };
+
+Affine scaled_by(Affine units, Integers integers) {
+  return {units.scale * static_cast<float>(integers.scale), units.offset * static_cast<float>(integers.min)};
+}
+
+// The integers in 0..most, around those that come nearest to the fitted map, that leave the least error.
+Integers nearest_integers(Floats x, Floats w, int highest, Affine fitted, Affine units, int most) {
+  const int scale = units.scale == 0.0f ? 0 : nearest_integer(fitted.scale / units.scale, 0, most);
+  const int min = units.offset == 0.0f ? 0 : nearest_integer(fitted.offset / units.offset, 0, most);
   Integers best{scale, min};
-  double least = error(best);
+  float least = affine_error(x, w, highest, scaled_by(units, best));
   for (int s = std::max(scale - 1, 0); s <= std::min(scale + 1, most); ++s)
     for (int m = std::max(min - 1, 0); m <= std::min(min + 1, most); ++m) {
-      const double e = error({s, m});
-      if (e >= least) continue;
-      least = e;
+      const float error = affine_error(x, w, highest, scaled_by(units, {s, m}));
+      if (error >= least) continue;
+      least = error;
       best = {s, m};
     }
   return best;
 }
 
 template <uint32_t kParts>
-ScaledMin<kParts> encode_parts_with_min(Values x, int highest, int most) {
+ScaledMin<kParts> encode_parts_with_min(const Normalized& block, int highest, int most) {
   constexpr uint32_t kPart = kValues / kParts;
-  std::array<double, kValues> w;
-  importance(x, w);
-  const auto part = [](auto& all, uint32_t p) { return std::span(all).subspan(kPart * p, kPart); };
+  std::array<float, kValues> w;
+  importance(block.x, w);
+  const auto part = [](Floats all, uint32_t p) { return all.subspan(kPart * p, kPart); };
   std::array<Affine, kParts> fitted;
-  double largest_scale = 0.0;
-  double largest_min = 0.0;
+  float largest_scale = 0.0f;
+  float largest_min = 0.0f;
   for (uint32_t p = 0; p < kParts; ++p) {
-    fitted[p] = fit_affine(part(x, p), part(w, p), highest, true);
+    fitted[p] = fit_affine(part(block.x, p), part(w, p), highest, true);
     largest_scale = std::max(largest_scale, fitted[p].scale);
     largest_min = std::max(largest_min, -fitted[p].offset);
   }
 
   ScaledMin<kParts> out;
-  out.d = to_f16_finite(largest_scale / most);
-  out.dmin = to_f16_finite(largest_min / most);
-  const double d = f16_to_f32(out.d);
-  const double dmin = f16_to_f32(out.dmin);
+  out.d = block.to_f16(largest_scale / static_cast<float>(most));
+  out.dmin = block.to_f16(largest_min / static_cast<float>(most));
+  const Affine units{block.from_f16(out.d), -block.from_f16(out.dmin)};
   for (uint32_t p = 0; p < kParts; ++p) {
-    const Integers best = nearest_integers(part(x, p), part(w, p), highest, fitted[p], d, dmin, most);
+    const Integers best = nearest_integers(part(block.x, p), part(w, p), highest, fitted[p], units, most);
     out.scale[p] = best.scale;
     out.min[p] = best.min;
-    encode_affine(part(x, p), highest, {d * best.scale, -dmin * best.min}, &out.codes[kPart * p]);
+    encode_affine(part(block.x, p), highest, scaled_by(units, best), &out.codes[kPart * p]);
   }
   return out;
 }
@@ -150,16 +157,16 @@ void pack_scales_k(const ScaledMin<8>& parts, Block& out) {
 
 }  // namespace
 
-void encode_block(BlockValues<BlockQ2_K> x, BlockQ2_K& out) {
-  const ScaledMin<16> parts = encode_parts_with_min<16>(x, 3, 15);
+void encode_block(const Normalized& block, BlockQ2_K& out) {
+  const ScaledMin<16> parts = encode_parts_with_min<16>(block, 3, 15);
   out.d = parts.d;
   out.dmin = parts.dmin;
   for (uint32_t p = 0; p < 16; ++p) out.scales[p] = static_cast<uint8_t>(parts.scale[p] | parts.min[p] << 4);
   pack_crumbs(parts.codes, 0, out.qs);
 }
 
-void encode_block(BlockValues<BlockQ3_K> x, BlockQ3_K& out) {
-  Scaled<16> parts = encode_parts<16>(x, IntegerLevels{-4, 3}, IntegerLevels{-32, 31});
+void encode_block(const Normalized& block, BlockQ3_K& out) {
+  Scaled<16> parts = encode_parts<16>(block, IntegerLevels{-4.0f, 3.0f}, -32, 31);
   out.d = parts.d;
   std::memset(out.scales, 0, sizeof out.scales);
   for (uint32_t p = 0; p < 16; ++p) store_scale_q3_k(out.scales, p, static_cast<uint32_t>(parts.scale[p] + 32));
@@ -168,21 +175,21 @@ void encode_block(BlockValues<BlockQ3_K> x, BlockQ3_K& out) {
   pack_high_bits(parts.codes, 2, out.hmask);
 }
 
-void encode_block(BlockValues<BlockQ4_K> x, BlockQ4_K& out) {
-  const ScaledMin<8> parts = encode_parts_with_min<8>(x, 15, 63);
+void encode_block(const Normalized& block, BlockQ4_K& out) {
+  const ScaledMin<8> parts = encode_parts_with_min<8>(block, 15, 63);
   pack_scales_k(parts, out);
   pack_nibble_pairs(parts.codes, out.qs);
 }
 
-void encode_block(BlockValues<BlockQ5_K> x, BlockQ5_K& out) {
-  const ScaledMin<8> parts = encode_parts_with_min<8>(x, 31, 63);
+void encode_block(const Normalized& block, BlockQ5_K& out) {
+  const ScaledMin<8> parts = encode_parts_with_min<8>(block, 31, 63);
   pack_scales_k(parts, out);
   pack_nibble_pairs(parts.codes, out.qs);
   pack_high_bits(parts.codes, 4, out.qh);
 }
 
-void encode_block(BlockValues<BlockQ6_K> x, BlockQ6_K& out) {
-  Scaled<16> parts = encode_parts<16>(x, IntegerLevels{-32, 31}, IntegerLevels{-128, 127});
+void encode_block(const Normalized& block, BlockQ6_K& out) {
+  Scaled<16> parts = encode_parts<16>(block, IntegerLevels{-32.0f, 31.0f}, -128, 127);
   out.d = parts.d;
   for (uint32_t p = 0; p < 16; ++p) out.scales[p] = static_cast<int8_t>(parts.scale[p]);
   for (int& code : parts.codes) code += 32;
@@ -194,8 +201,8 @@ void encode_block(BlockValues<BlockQ6_K> x, BlockQ6_K& out) {
     }
 }
 
-void encode_block(BlockValues<BlockIQ4_XS> x, BlockIQ4_XS& out) {
-  const Scaled<8> parts = encode_parts<8>(x, TableLevels{kIq4Levels}, IntegerLevels{-32, 31});
+void encode_block(const Normalized& block, BlockIQ4_XS& out) {
+  const Scaled<8> parts = encode_parts<8>(block, Iq4Levels{}, -32, 31);
   out.d = parts.d;
   out.scales_h = 0;
   std::memset(out.scales_l, 0, sizeof out.scales_l);
