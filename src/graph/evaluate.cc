@@ -99,6 +99,19 @@ Result<void> evaluate_one(const StepGraph& graph, const Op& op, Environment& env
   return {};
 }
 
+// More doubles than this are no reference's business (16 GiB); the sizes of a graph may be anything.
+constexpr uint64_t kMostValues = uint64_t{1} << 31;
+
+Result<void> check_size(const StepGraph& graph) {
+  uint64_t values = 0;
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.size() > kMostValues || (values += tensor.size()) > kMostValues)
+      return refuse(
+          RefusalKind::TooLarge, tensor.name,
+          fmt::format("with this tensor ({}) the graph has more than {} values", shape_text(tensor), kMostValues));
+  return {};
+}
+
 void prepare(const StepGraph& graph, Environment& environment) {
   for (const Tensor& tensor : graph.tensors) {
     // A row that is read before it is written shows as undefined.
@@ -143,6 +156,7 @@ Environment make_environment(const Constants& constants) {
 Result<void> evaluate(const StepGraph& graph, Environment& environment) {
   for (const Finding& finding : verify(graph))
     if (finding.severity == Severity::Error) return to_refusal(graph, finding);
+  TW_TRY_VOID(check_size(graph));
   prepare(graph, environment);
   for (const Op& op : graph.ops) TW_TRY_VOID(evaluate_one(graph, op, environment));
   return {};

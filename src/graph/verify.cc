@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -49,10 +52,38 @@ std::string_view role_text(Role role) {
 
 uint32_t sequences_of(const Form& form) { return form.kind == Form::Kind::Batch ? form.rows : 1; }
 
+// Rows of a table, counted from 1, as runs that neither overlap nor touch: first row to the one past the last.
+class RowSet {
+ public:
+  void add(uint64_t first, uint64_t end) {
+    auto run = runs_.lower_bound(first);
+    if (run != runs_.begin() && std::prev(run)->second >= first) --run;
+    while (run != runs_.end() && run->first <= end) {
+      first = std::min(first, run->first);
+      end = std::max(end, run->second);
+      run = runs_.erase(run);
+    }
+    runs_[first] = end;
+  }
+  // The first row of the run that is not in the set, if there is one.
+  [[nodiscard]] std::optional<uint64_t> missing(uint64_t first, uint64_t end) const {
+    const auto after = runs_.upper_bound(first);
+    const uint64_t reached = after == runs_.begin() ? first : std::max(first, std::prev(after)->second);
+    return reached < end ? std::optional(reached) : std::nullopt;
+  }
+
+ private:
+  std::map<uint64_t, uint64_t> runs_;
+};
+
 class Verifier {
  public:
   explicit Verifier(const StepGraph& graph)
-      : g_(graph), written_(graph.tensors.size()), used_(graph.tensors.size()), rows_set_(graph.tensors.size()) {}
+      : g_(graph),
+        written_(graph.tensors.size()),
+        used_(graph.tensors.size()),
+        read_early_(graph.tensors.size()),
+        rows_set_(graph.tensors.size()) {}
 
   std::vector<Finding> run() {
     check_names();
@@ -151,9 +182,11 @@ class Verifier {
       if (op.operands[i] == kNoTensor || decls[i].access == Access::Update) continue;
       const TensorId operand = op.operands[i];
       const Tensor& tensor = g_.at(operand);
-      if (tensor.role == Role::Activation && written_[index(operand)] == 0)
+      if (tensor.role == Role::Activation && written_[index(operand)] == 0) {
+        read_early_[index(operand)] = true;
         add("G6", id, operand,
             fmt::format("operand {} ({}) is read before an op writes it", decls[i].name, tensor.name));
+      }
       if (tensor.role == Role::Table) check_rows_set(id, operand);
     }
   }
@@ -218,7 +251,7 @@ class Verifier {
     const Tensor& table = g_.at(op.operands[0]);
     if (operand(op, "index") != kNoTensor) {
       if (row != 0) add("G14", id, {}, fmt::format("has both an index and the literal row {}", row));
-      if (set && table.role == Role::Table) rows_set_[index(op.operands[0])].assign(table.rows, true);
+      if (set && table.role == Role::Table) rows_set_[index(op.operands[0])].add(1, uint64_t{table.rows} + 1);
       return;
     }
     const uint64_t count = set ? g_.at(op.operands[1]).rows : 1;
@@ -226,26 +259,16 @@ class Verifier {
       add("G14", id, op.operands[0],
           fmt::format("rows {} to {} of {}, which has rows 1 to {}", row, row + count - 1, table.name, table.rows));
     } else if (set) {
-      mark_rows(op.operands[0], row, count);
+      rows_set_[index(op.operands[0])].add(row, row + count);
     }
-  }
-
-  void mark_rows(TensorId table, uint64_t first, uint64_t count) {
-    std::vector<bool>& rows = rows_set_[index(table)];
-    rows.resize(g_.at(table).rows);
-    for (uint64_t r = 0; r < count; ++r) rows[first - 1 + r] = true;
   }
 
   void check_rows_set(OpId id, TensorId table) {
-    std::vector<bool>& rows = rows_set_[index(table)];
-    rows.resize(g_.at(table).rows);
     const auto* gather = std::get_if<RowGather>(&g_.at(id).spec);
     const bool literal = gather && operand(g_.at(id), "index") == kNoTensor;
-    for (size_t r = 0; r < rows.size(); ++r) {
-      if (rows[r] || (literal && gather->row != r + 1)) continue;
-      add("G17", id, table, fmt::format("reads row {} of table {}, which no op has set", r + 1, g_.at(table).name));
-      return;
-    }
+    const uint64_t first = literal ? gather->row : 1, last = literal ? gather->row : g_.at(table).rows;
+    if (const std::optional<uint64_t> row = rows_set_[index(table)].missing(first, last + 1))
+      add("G17", id, table, fmt::format("reads row {} of table {}, which no op has set", *row, g_.at(table).name));
   }
 
   void check_sequences(OpId id) {
@@ -266,17 +289,11 @@ class Verifier {
   }
 
   void check_producers() {
+    // One that is read is reported where it is read.
     for (uint32_t i = 0; i < g_.tensors.size(); ++i)
-      if (g_.tensors[i].role == Role::Activation && written_[i] == 0 && !read_early(TensorId{i}))
+      if (g_.tensors[i].role == Role::Activation && written_[i] == 0 && !read_early_[i])
         add("G7", {}, TensorId{i}, fmt::format("activation {} is the result of no op", g_.tensors[i].name));
   }
-  // An activation without a producer that is read is reported where it is read.
-  bool read_early(TensorId id) const {
-    for (const Finding& finding : findings_)
-      if (finding.code == "G6" && finding.tensor == id) return true;
-    return false;
-  }
-
   // ---- form and io ----
 
   void check_form() {
@@ -340,7 +357,8 @@ class Verifier {
   const StepGraph& g_;
   std::vector<uint32_t> written_;  // ops that wrote each tensor so far
   std::vector<bool> used_;
-  std::vector<std::vector<bool>> rows_set_;  // of each table
+  std::vector<bool> read_early_;
+  std::vector<RowSet> rows_set_;  // of each table
   std::vector<Finding> findings_;
 };
 
