@@ -1,0 +1,44 @@
+// Any bytes through every kind of tokenizer: encode, decode, stream. The byte-level one must give the bytes back.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "text/sample_vocabularies.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+using tw::text::StreamDecoder;
+using tw::text::Tokenizer;
+namespace sample = tw::text::sample;
+
+const std::vector<Tokenizer>& tokenizers() {
+  static const std::vector<Tokenizer> kAll = [] {
+    std::vector<Tokenizer> all;
+    for (const char* pre : {"gpt-2", "llama-bpe", "gpt-4o", "deepseek-llm", "tiny_aya", "kimi-k2"})
+      all.push_back(*Tokenizer::make(sample::byte_level(sample::english_merges(), pre)));
+    all.push_back(*Tokenizer::make(sample::sentence_piece(sample::english_pieces())));
+    all.push_back(*Tokenizer::make(sample::word_piece({sample::marked("_a"), "a", "b", sample::marked("_!")})));
+    all.push_back(*Tokenizer::make(sample::unigram({{sample::marked("_"), -2.0f}, {"a", -3.0f}, {"ab", -4.0f}})));
+    return all;
+  }();
+  return kAll;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    const auto tokens = tokenizer.encode(text);
+    const auto plain = tokenizer.encode(text, {.add_special = false, .parse_special = false});
+    if (tokenizer.kind() == "gpt2" || tokenizer.kind() == "llama")
+      TW_CHECK(tokenizer.decode(plain) == text, "{} {} lost bytes", tokenizer.kind(), tokenizer.pre());
+    StreamDecoder stream(tokenizer);
+    for (const auto token : tokens) stream.push(token);
+    stream.flush();
+  }
+  return 0;
+}
