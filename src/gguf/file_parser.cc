@@ -39,8 +39,9 @@ std::string hex(std::string_view bytes) {
 }
 
 Result<void> read_magic(Cursor& cursor) {
-  TW_TRY(const auto bytes, cursor.take(kMagic.size(), 1, "bytes of the magic"));
-  const std::string_view magic(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  using Magic = std::array<char, kMagic.size()>;
+  TW_TRY(const Magic bytes, cursor.read<Magic>("the magic"));
+  const std::string_view magic(bytes.data(), bytes.size());
   if (magic == kMagic) return {};
   for (const OtherMagic& other : kOtherMagics)
     if (magic == other.bytes)

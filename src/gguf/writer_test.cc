@@ -1,9 +1,7 @@
 #include "gguf/writer.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,24 +10,22 @@
 
 #include "gguf/file_builder.h"
 #include "gguf/sample_files.h"
+#include "gguf/temporary_folder.h"
 
 namespace tw::gguf {
 namespace {
 
 using ::testing::HasSubstr;
 
-// A folder of this test alone, removed with what it holds.
 class WriterFiles : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] std::vector<std::string> listing() const {
     std::vector<std::string> names;
     for (const auto& item : std::filesystem::directory_iterator(folder_)) names.push_back(item.path().filename());
     return names;
   }
-  const std::filesystem::path folder_ =
-      std::filesystem::temp_directory_path() / fmt::format("tilewright_writer_test_{}", ::getpid());
+  const TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TensorSource no_tensors() {
