@@ -8,6 +8,8 @@
 #include <random>
 
 #include "graph/builder.h"
+#include "graph/evaluate.h"
+#include "graph/text.h"
 
 namespace tw::graph::testing {
 namespace {
@@ -315,6 +317,17 @@ std::vector<int32_t> random_tokens(uint64_t seed, uint32_t vocabulary, uint32_t 
   std::vector<int32_t> tokens(count);
   for (int32_t& token : tokens) token = draw(rng);
   return tokens;
+}
+
+Result<std::vector<double>> value_of(std::string_view text, std::string_view tensor, const NamedValues& params,
+                                     NamedValues* kept) {
+  TW_TRY(const ParsedGraph parsed, parse(fmt::format("graph test decode\n{}", text), "test"));
+  Environment environment = make_environment(parsed.constants);
+  if (kept) environment.values = *kept;
+  for (const auto& [name, values] : params) environment.values[name] = values;
+  TW_TRY_VOID(evaluate(parsed.graph, environment));
+  if (kept) *kept = environment.values;
+  return environment.values[std::string(tensor)];
 }
 
 }  // namespace tw::graph::testing

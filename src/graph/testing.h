@@ -3,8 +3,12 @@
 // Support for tests: random step graphs that use every op, with values for their constants, all from a seed.
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "graph/constants.h"
 #include "graph/step_graph.h"
 
@@ -29,5 +33,11 @@ RandomGraph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
 // Token ids that the graph of a seed takes, 1-based.
 std::vector<int32_t> random_tokens(uint64_t seed, uint32_t vocabulary, uint32_t count);
+
+// Evaluates a graph written as text (without its first line) whose constants have values, and its params values in
+// `params`; the values of `tensor` afterwards. `kept` holds the states from one call to the next.
+using NamedValues = std::unordered_map<std::string, std::vector<double>>;
+Result<std::vector<double>> value_of(std::string_view text, std::string_view tensor, const NamedValues& params = {},
+                                     NamedValues* kept = nullptr);
 
 }  // namespace tw::graph::testing

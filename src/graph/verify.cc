@@ -132,17 +132,15 @@ class Verifier {
   void check_op(OpId id) {
     const Op& op = g_.at(id);
     const bool fields_hold = check_fields(id);
-    bool whole = check_operands(id);
-    if (!known(op.result)) {
-      add("G5", id, {}, fmt::format("its result is tensor {}, the graph has {}", index(op.result), g_.tensors.size()));
-      whole = false;
+    const bool whole = check_operands(id);
+    if (whole) {
+      check_reads(id);
+      check_updates(id);
     }
-    if (!whole) return;
-    check_reads(id);
-    check_updates(id);
+    // The result counts as written even when the operands are wrong, or each of its readers would be a finding too.
+    if (!check_result(id) || !whole) return;
     if (fields_hold && shapes_possible(op)) check_shapes(id);
     check_literal_row(id);
-    check_result(id);
     check_sequences(id);
   }
 
@@ -225,21 +223,23 @@ class Verifier {
                       shape_text({.name = {}, .rows = shape->rows, .cols = shape->cols, .element = shape->element})));
   }
 
-  void check_result(OpId id) {
+  // False when there is no such tensor.
+  bool check_result(OpId id) {
     const Op& op = g_.at(id);
+    if (!known(op.result)) {
+      add("G5", id, {}, fmt::format("its result is tensor {}, the graph has {}", index(op.result), g_.tensors.size()));
+      return false;
+    }
     const Tensor& result = g_.at(op.result);
     if (std::holds_alternative<SetRows>(op.spec)) {
-      if (op.result != op.operands[0])
-        add("G10", id, op.result,
-            fmt::format("its result is {}, expected its table {}", result.name, g_.at(op.operands[0]).name));
-      return;
-    }
-    if (result.role != Role::Activation) {
+      if (op.operands.empty() || op.result != op.operands[0])
+        add("G10", id, op.result, fmt::format("its result is {}, expected its table", result.name));
+    } else if (result.role != Role::Activation) {
       add("G8", id, op.result, fmt::format("writes {}, {}", result.name, role_text(result.role)));
-      return;
-    }
-    if (++written_[index(op.result)] == 2)
+    } else if (++written_[index(op.result)] == 2) {
       add("G7", id, op.result, fmt::format("writes {}, which an earlier op writes too", result.name));
+    }
+    return true;
   }
 
   void check_literal_row(OpId id) {
