@@ -42,9 +42,9 @@ class HyperReader {
       if (spec.need == Need::Required)
         return refuse(RefusalKind::Missing, out_.subject(spec.key),
                       fmt::format("the file has no such key, which architecture {} needs", out_.architecture_));
-      item.value = fallback(spec);
+      set_fallback(spec, item);
     } else {
-      TW_TRY(item.value, value(spec, key));
+      TW_TRY_VOID(set_value(spec, key, item));
       TW_TRY_VOID(check(spec, item));
     }
     out_.items_[std::string(spec.key)] = std::move(item);
@@ -54,56 +54,59 @@ class HyperReader {
   Hyper take() && { return std::move(out_); }
 
  private:
-  using Variant = std::variant<double, std::string, std::vector<int64_t>>;
-
-  static Variant fallback(const KeySpec& spec) {
-    if (spec.type == KeyType::Text) return first_word(spec.texts);
-    if (spec.type == KeyType::Counts || spec.type == KeyType::Flags) return std::vector<int64_t>{};
-    return spec.fallback;
+  static void set_fallback(const KeySpec& spec, Hyper::Item& item) {
+    if (spec.type == KeyType::Text)
+      item.value = first_word(spec.texts);
+    else if (spec.type == KeyType::Counts || spec.type == KeyType::Flags)
+      item.value = std::vector<int64_t>{};
+    else
+      item.value = spec.fallback;
   }
 
-  Result<Variant> value(const KeySpec& spec, const std::string& key) const {
+  Result<void> set_value(const KeySpec& spec, const std::string& key, Hyper::Item& item) const {
+    const bool is_array = std::holds_alternative<gguf::Array>(checkpoint_.find(key)->value.data);
     switch (spec.type) {
+      case KeyType::PerLayer:
+        if (is_array) return set_list(key, item);
+        [[fallthrough]];
       case KeyType::Count: {
-        TW_TRY(const uint64_t v, checkpoint_.get_u64(key));
-        return Variant(static_cast<double>(v));
+        TW_TRY(const uint64_t number, checkpoint_.get_u64(key));
+        item.value = static_cast<double>(number);
+        return {};
       }
       case KeyType::Real: {
-        TW_TRY(const double v, checkpoint_.get_f64(key));
-        return Variant(v);
+        TW_TRY(item.value, checkpoint_.get_f64(key));
+        return {};
       }
       case KeyType::Flag: {
-        TW_TRY(const bool v, checkpoint_.get_bool(key));
-        return Variant(v ? 1.0 : 0.0);
+        TW_TRY(const bool flag, checkpoint_.get_bool(key));
+        item.value = flag ? 1.0 : 0.0;
+        return {};
       }
       case KeyType::Text: {
-        TW_TRY(std::string v, checkpoint_.get_string(key));
-        return Variant(std::move(v));
+        TW_TRY(item.value, checkpoint_.get_string(key));
+        return {};
       }
-      case KeyType::PerLayer:
-        if (!std::holds_alternative<gguf::Array>(checkpoint_.find(key)->value.data)) {
-          TW_TRY(const uint64_t v, checkpoint_.get_u64(key));
-          return Variant(static_cast<double>(v));
-        }
-        return list(key);
-      case KeyType::Counts: return list(key);
-      case KeyType::Flags: return flags(key);
+      case KeyType::Counts: return set_list(key, item);
+      case KeyType::Flags: return set_flags(key, item);
     }
     TW_CHECK(false, "key type {}", static_cast<int>(spec.type));
   }
 
-  Result<Variant> list(const std::string& key) const {
+  Result<void> set_list(const std::string& key, Hyper::Item& item) const {
     const auto items = checkpoint_.find_i64s(key);
     if (!items) return items.refusal();
-    return Variant(items->value_or(std::vector<int64_t>{}));
+    item.value = items->value_or(std::vector<int64_t>{});
+    return {};
   }
 
   // An array of booleans, which find_i64s does not take, or of integers.
-  Result<Variant> flags(const std::string& key) const {
+  Result<void> set_flags(const std::string& key, Hyper::Item& item) const {
     const auto* array = std::get_if<gguf::Array>(&checkpoint_.find(key)->value.data);
     const auto* bools = array == nullptr ? nullptr : std::get_if<std::vector<bool>>(&array->items);
-    if (bools == nullptr) return list(key);
-    return Variant(std::vector<int64_t>(bools->begin(), bools->end()));
+    if (bools == nullptr) return set_list(key, item);
+    item.value = std::vector<int64_t>(bools->begin(), bools->end());
+    return {};
   }
 
   Result<void> check(const KeySpec& spec, const Hyper::Item& item) const {
