@@ -41,6 +41,9 @@ constexpr TensorSpec kTensors[] = {
     {.pattern = "blk.*.attn_k.weight", .shape = "width k", .part = Part::Attention, .unless = kFused},
     {.pattern = "blk.*.attn_v.weight", .shape = "width v", .part = Part::Attention, .unless = kFused},
     {.pattern = "blk.*.attn_output.weight", .shape = "o width", .part = Part::Attention},
+};
+
+constexpr TensorSpec kBiases[] = {
     {.pattern = kFusedBias, .shape = "qkv", .part = Part::Attention, .need = Need::Optional, .content = Content::Bias},
     {.pattern = "blk.*.attn_q.bias",
      .shape = "q",
@@ -60,6 +63,9 @@ constexpr TensorSpec kTensors[] = {
      .need = Need::Optional,
      .content = Content::Bias,
      .unless = kFusedBias},
+};
+
+constexpr TensorSpec kOutputBias[] = {
     {.pattern = "blk.*.attn_output.bias",
      .shape = "width",
      .part = Part::Attention,
@@ -89,6 +95,8 @@ std::vector<uint32_t> head_order(uint32_t first, uint32_t heads, uint32_t width,
 
 KeyTable attention_keys() { return kKeys; }
 TensorTable attention_tensors() { return kTensors; }
+TensorTable attention_bias_tensors() { return kBiases; }
+TensorTable attention_output_bias_tensors() { return kOutputBias; }
 TensorTable head_norm_tensors() { return kHeadNorms; }
 
 Result<Attention> read_attention(const Hyper& hyper, uint32_t layer) {

@@ -31,9 +31,11 @@ struct Attention {
   graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;
 };
 
-// Keys of every attention; the tensors of one whose projections may come fused and may have biases.
+// Keys and tensors of every attention; its projections may come fused.
 KeyTable attention_keys();
 TensorTable attention_tensors();
+TensorTable attention_bias_tensors();         // optional, of q, k, v
+TensorTable attention_output_bias_tensors();  // optional
 TensorTable head_norm_tensors();
 // Reads the keys for one layer and checks that they fit together.
 Result<Attention> read_attention(const Hyper& hyper, uint32_t layer);

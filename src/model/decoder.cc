@@ -26,12 +26,15 @@ constexpr TensorSpec kTensors[] = {
     {.pattern = "token_embd.weight", .shape = "width vocabulary", .part = Part::Model},
     {.pattern = "output_norm.weight", .shape = "width", .part = Part::Model, .content = Content::Norm},
     {.pattern = "output.weight", .shape = "width vocabulary", .part = Part::Model, .need = Need::Optional},
+    {.pattern = "blk.*.attn_norm.weight", .shape = "width", .content = Content::Norm},
+};
+
+constexpr TensorSpec kHeadBias[] = {
     {.pattern = "output.bias",
      .shape = "vocabulary",
      .part = Part::Model,
      .need = Need::Optional,
      .content = Content::Bias},
-    {.pattern = "blk.*.attn_norm.weight", .shape = "width", .content = Content::Norm},
 };
 
 constexpr TensorSpec kFeedNorm[] = {
@@ -68,6 +71,7 @@ Result<uint32_t> read_vocabulary(const Hyper& hyper, const gguf::Checkpoint& che
 
 KeyTable decoder_keys() { return kKeys; }
 TensorTable decoder_tensors() { return kTensors; }
+TensorTable head_bias_tensors() { return kHeadBias; }
 TensorTable feed_norm_tensors() { return kFeedNorm; }
 TensorTable post_attention_norm_tensors() { return kPostAttentionNorm; }
 TensorTable rope_divisor_tensors() { return kRopeDivisors; }

@@ -36,6 +36,7 @@ struct Decoder {
 // Keys and tensors of every decoder: sizes, embedding, final norm, head.
 KeyTable decoder_keys();
 TensorTable decoder_tensors();
+TensorTable head_bias_tensors();            // output.bias
 TensorTable feed_norm_tensors();            // ffn_norm
 TensorTable post_attention_norm_tensors();  // the same norm under the name post_attention_norm
 TensorTable rope_divisor_tensors();         // rope_freqs.weight

@@ -20,8 +20,9 @@ const FamilyInfo& qwen35moe_family() {
       .pre_tokenizer = "qwen35",
       .keys = {decoder_keys(), attention_keys(), rope_keys(), section_keys(), delta_keys(), optional_dense_keys(),
                expert_count_keys(), mixture_keys()},
-      .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), head_norm_tensors(),
-                  delta_tensors(), separate_gate_tensors(), mixture_tensors(), shared_expert_tensors()},
+      .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
+                  head_norm_tensors(), delta_tensors(), separate_gate_tensors(), mixture_tensors(),
+                  shared_expert_tensors()},
       .configure = configure,
       .toy =
           {{"layers", 4},         {"width", 64},          {"heads", 4},        {"kv_heads", 2},   {"head", 32},

@@ -29,8 +29,9 @@ const FamilyInfo& qwen3next_family() {
       .pre_tokenizer = "qwen2",
       .keys = {decoder_keys(), attention_keys(), rope_keys(), delta_keys(), optional_dense_keys(), expert_count_keys(),
                mixture_keys()},
-      .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), head_norm_tensors(),
-                  delta_tensors(), joint_gate_tensors(), mixture_tensors(), shared_expert_tensors()},
+      .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
+                  head_norm_tensors(), delta_tensors(), joint_gate_tensors(), mixture_tensors(),
+                  shared_expert_tensors()},
       .configure = configure,
       .toy =
           {{"layers", 4},         {"width", 64},          {"heads", 4},        {"kv_heads", 2},   {"head", 32},

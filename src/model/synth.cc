@@ -1,0 +1,161 @@
+#include "model/synth.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "gguf/writer.h"
+#include "model/registry.h"
+#include "model/synth_shape.h"
+#include "model/synth_vocabulary.h"
+#include "model/synth_weights.h"
+
+namespace tw::model {
+
+namespace {
+
+// A mixture of formats: `better` for what loses most (values, down products of some layers, the head), `experts` for
+// the experts' matrices.
+struct FormatMix {
+  std::string_view name;
+  gguf::Format base;
+  gguf::Format better;
+  gguf::Format experts;
+};
+
+constexpr FormatMix kMixes[] = {
+    {"Q4_K_M", gguf::Format::Q4_K, gguf::Format::Q6_K, gguf::Format::Q4_K},
+    {"Q5_K_M", gguf::Format::Q5_K, gguf::Format::Q6_K, gguf::Format::Q5_K},
+    {"MXFP4_MOE", gguf::Format::Q8_0, gguf::Format::Q8_0, gguf::Format::MXFP4},
+};
+
+Result<FormatMix> find_mix(std::string_view name) {
+  for (const FormatMix& mix : kMixes)
+    if (mix.name == name) return mix;
+  const std::optional<gguf::Format> format = gguf::format_of_name(name);
+  if (format && can_fill(*format)) return FormatMix{name, *format, *format, *format};
+  std::string known;
+  for (const gguf::FormatInfo& entry : gguf::all_formats())
+    if (can_fill(entry.format)) known += fmt::format("{} ", entry.name);
+  for (const FormatMix& mix : kMixes) known += fmt::format("{} ", mix.name);
+  return refuse(RefusalKind::Usage, fmt::format("format {}", name),
+                fmt::format("random weights have one of the formats {}", known.substr(0, known.size() - 1)));
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Every row must be whole blocks; K-quants whose rows are not fall back as quantizers do.
+gguf::Format fitting(gguf::Format format, uint64_t row_length) {
+  if (row_length % gguf::info(format).block == 0) return format;
+  return row_length % gguf::info(gguf::Format::Q8_0).block == 0 ? gguf::Format::Q8_0 : gguf::Format::F16;
+}
+
+gguf::Format choose_format(const FormatMix& mix, const WantedTensor& tensor, bool tied, uint32_t layers) {
+  if (tensor.spec->content != Content::Matrix) return gguf::Format::F32;
+  const std::string_view name = tensor.name;
+  gguf::Format format = contains(name, "_exps.") ? mix.experts : mix.base;
+  const bool is_head = name == "output.weight" || (tied && name == "token_embd.weight");
+  bool sensitive = is_head;
+  if (contains(name, "attn_v.") || contains(name, "ffn_down")) {
+    // The first and last eighths of the layers, and every third between.
+    const auto layer = static_cast<uint32_t>(std::strtoul(tensor.name.c_str() + 4, nullptr, 10));
+    const uint32_t eighth = layers / 8;
+    sensitive = layer < eighth || layer >= layers - eighth || (layer - eighth) % 3 == 2;
+  }
+  if (sensitive && mix.better != mix.base && !(mix.experts != mix.base && contains(name, "_exps.")))
+    format = mix.better;
+  return fitting(format, tensor.shape[0]);
+}
+
+// Spread so that a product of normed rows has deviation 1, and the logits have about 2.
+float deviation_of(const WantedTensor& tensor, bool tied) {
+  const auto k = static_cast<float>(tensor.shape[0]);
+  if (tensor.name == "token_embd.weight" && !tied) return 1;
+  if (tensor.name == "token_embd.weight" || tensor.name == "output.weight") return 2 / std::sqrt(k);
+  return 1 / std::sqrt(k);
+}
+
+// One value of a tensor that is F32 in every file; u is uniform in [-1, 1), `along` from 0 to 1 over the tensor.
+float small_value(Content content, float u, float along, float width) {
+  switch (content) {
+    case Content::Norm: return 1 + 0.1F * u;
+    case Content::Bias: return 0.2F * u;
+    case Content::Router: return 3 * std::sqrt(3 / width) * u;  // a few experts are clearly best for a token
+    case Content::Vector: return std::sqrt(3 / width) * u;
+    case Content::Taps: return 0.8F * u;
+    case Content::Rate: return -std::exp(1.5F * u);
+    case Content::Step: return 2 * u - 2;
+    case Content::Frequencies: return along < 0.5F ? 1.0F : 1 + 31 * (2 * along - 1);
+    case Content::Matrix: break;
+  }
+  TW_CHECK(false, "content {}", static_cast<int>(content));
+}
+
+void fill_small(const WantedTensor& tensor, RandomStream& random, std::vector<std::byte>& bytes) {
+  const size_t count = bytes.size() / sizeof(float);
+  for (size_t i = 0; i < count; ++i) {
+    const float along = static_cast<float>(i) / static_cast<float>(count);
+    const float value = small_value(tensor.spec->content, random.uniform(), along, static_cast<float>(tensor.shape[0]));
+    std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+  }
+}
+
+// Which of a family's tensors the file gets: the required ones, and the optional ones the shape switches on.
+bool is_written(const WantedTensor& tensor, const SynthShape& shape) {
+  if (tensor.spec->need == Need::Required) return true;
+  switch (tensor.spec->content) {
+    case Content::Matrix: return tensor.name == "output.weight" && shape_value(shape, "tied") == 0;
+    case Content::Bias: return !tensor.unless.empty() && shape_value(shape, "biases") != 0;
+    case Content::Frequencies: return shape_value(shape, "rope_divisors") != 0;
+    default: return false;
+  }
+}
+
+// The layout that the family reads from the metadata, by the same way as from a file.
+Result<Layout> read_layout(const FamilyInfo& family, const gguf::FileSpec& spec) {
+  TW_TRY(const std::vector<std::byte> bytes, gguf::write_bytes({.metadata = spec.metadata}, {}));
+  TW_TRY(const gguf::Checkpoint checkpoint, gguf::Checkpoint::parse(bytes, "shape"));
+  TW_TRY(const Hyper hyper, Hyper::read(checkpoint, family.architecture, family.keys));
+  TW_TRY(const Decoder decoder, family.configure(hyper, checkpoint));
+  return layout_of(decoder);
+}
+
+}  // namespace
+
+Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out) {
+  const FamilyInfo* family = find_family(spec.architecture);
+  if (family == nullptr) return refuse_architecture("--arch", spec.architecture);
+  TW_TRY(const FormatMix mix, find_mix(spec.format));
+  TW_TRY(const SynthShape shape, parse_shape(*family, spec.shape));
+  gguf::FileSpec file{.metadata = shape_metadata(*family, shape)};
+  TW_TRY(const Layout layout, read_layout(*family, file));
+  TW_TRY(auto vocabulary, vocabulary_metadata(family->pre_tokenizer, shape_value(shape, "vocabulary")));
+  file.metadata.insert(file.metadata.end(), vocabulary.begin(), vocabulary.end());
+
+  const bool tied = shape_value(shape, "tied") != 0;
+  std::vector<WantedTensor> written;
+  for (const WantedTensor& tensor : wanted_tensors(layout, family->tensors)) {
+    if (!is_written(tensor, shape)) continue;
+    const gguf::Format format = choose_format(mix, tensor, tied, static_cast<uint32_t>(layout.layers.size()));
+    file.tensors.push_back({tensor.name, format, tensor.shape});
+    written.push_back(tensor);
+  }
+  std::vector<std::byte> bytes;
+  return gguf::write(out, file, [&](size_t index) -> Result<std::span<const std::byte>> {
+    const WantedTensor& tensor = written[index];
+    const gguf::Format format = file.tensors[index].format;
+    uint64_t values = 1;
+    for (const uint64_t dimension : tensor.shape) values *= dimension;
+    bytes.resize(gguf::bytes_of(format, values));
+    RandomStream random(spec.seed, tensor.name);
+    if (tensor.spec->content == Content::Matrix)
+      fill_blocks(format, deviation_of(tensor, tied), random, bytes);
+    else
+      fill_small(tensor, random, bytes);
+    return std::span<const std::byte>(bytes);
+  });
+}
+
+}  // namespace tw::model
