@@ -24,7 +24,12 @@
 //   dot4_small(acc, u, s)  the same, requires u <= 128 and s >= -127: fewer instructions without VNNI
 //   dot4_signed(acc, a, b) both signed, requires b >= -127
 //   dot2(acc, a, b)        int16 pairs
-// kQueryTile: rows of a register tile whose other side is one V.
+// In two steps, to sum in int16 first: bpairs(u, s) 32 int16 sums of two products (u unsigned, s signed; saturating),
+//   badd16, idot_pairs(acc, p) sums of neighbours into 16 int32. kPairSums: this is faster than dot4_small.
+// bwiden01(u) bwiden23(u): unsigned bytes 4l, 4l + 1 (4l + 2, 4l + 3) as int16 2l, 2l + 1.
+// kSignedByOffset: dot4 of a + 128 costs less than dot4_signed of a.
+// kProductRows: activation rows of a register tile of a product, 1 or 4. kQueryTile: rows of a register tile whose
+// other side is one V.
 //
 // The structs for AVX2 and AVX-512 may be used only in translation units compiled for them (*_avx2.cc, *_avx512.cc).
 // Such a unit must not instantiate inline functions or templates of the standard library: the linker might keep that

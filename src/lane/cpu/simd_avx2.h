@@ -18,6 +18,9 @@ struct Avx2 {
   using M = V;  // all ones or all zeros a lane
   using B = I;
   static constexpr int kQueryTile = 4;
+  static constexpr int kProductRows = 4;
+  static constexpr bool kPairSums = true;
+  static constexpr bool kSignedByOffset = false;
 
   // ---- floats ----
   TW_SIMD V zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -191,8 +194,20 @@ struct Avx2 {
   TW_SIMD I dot2(I acc, B x, B y) {
     return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(x.a, y.a)), _mm256_add_epi32(acc.b, _mm256_madd_epi16(x.b, y.b))};
   }
+  TW_SIMD B bpairs(B u, B s) { return {_mm256_maddubs_epi16(u.a, s.a), _mm256_maddubs_epi16(u.b, s.b)}; }
+  TW_SIMD B badd16(B x, B y) { return {_mm256_add_epi16(x.a, y.a), _mm256_add_epi16(x.b, y.b)}; }
+  TW_SIMD I idot_pairs(I acc, B p) { return dot2(acc, p, {_mm256_set1_epi16(1), _mm256_set1_epi16(1)}); }
+  TW_SIMD B bwiden01(B u) { return widen(u, 0); }
+  TW_SIMD B bwiden23(B u) { return widen(u, 2); }
 
  private:
+  TW_SIMD B widen(B u, int first) {
+    const __m256i order =
+        _mm256_add_epi8(_mm256_set1_epi8(static_cast<char>(first)),
+                        _mm256_setr_epi8(0, -128, 1, -128, 4, -128, 5, -128, 8, -128, 9, -128, 12, -128, 13, -128,  //
+                                         0, -128, 1, -128, 4, -128, 5, -128, 8, -128, 9, -128, 12, -128, 13, -128));
+    return {_mm256_shuffle_epi8(u.a, order), _mm256_shuffle_epi8(u.b, order)};
+  }
   TW_SIMD I lanes(int n) {
     const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return {_mm256_cmpgt_epi32(_mm256_set1_epi32(n), i), _mm256_cmpgt_epi32(_mm256_set1_epi32(n - 8), i)};

@@ -27,6 +27,9 @@ struct TW_AVX512_NAME {
   };
   using B = I;
   static constexpr int kQueryTile = 8;
+  static constexpr int kProductRows = 4;
+  static constexpr bool kPairSums = false;
+  static constexpr bool kSignedByOffset = true;
 
   // ---- floats ----
   TW_SIMD V zero() { return {_mm512_setzero_ps()}; }
@@ -163,8 +166,18 @@ struct TW_AVX512_NAME {
     return dot4(acc, {_mm512_abs_epi8(x.v)}, signed_y);
   }
   TW_SIMD I dot2(I acc, B x, B y) { return {_mm512_add_epi32(acc.v, _mm512_madd_epi16(x.v, y.v))}; }
+  TW_SIMD B bpairs(B u, B s) { return {_mm512_maddubs_epi16(u.v, s.v)}; }
+  TW_SIMD B badd16(B x, B y) { return {_mm512_add_epi16(x.v, y.v)}; }
+  TW_SIMD I idot_pairs(I acc, B p) { return dot2(acc, p, {_mm512_set1_epi16(1)}); }
+  TW_SIMD B bwiden01(B u) {
+    return {_mm512_maskz_shuffle_epi8(kEven, u.v, _mm512_set4_epi32(0x0d0d0c0c, 0x09090808, 0x05050404, 0x01010000))};
+  }
+  TW_SIMD B bwiden23(B u) {
+    return {_mm512_maskz_shuffle_epi8(kEven, u.v, _mm512_set4_epi32(0x0f0f0e0e, 0x0b0b0a0a, 0x07070606, 0x03030202))};
+  }
 
  private:
+  static constexpr __mmask64 kEven = 0x5555555555555555;
   TW_SIMD __mmask16 lanes(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
   TW_SIMD __m256i words(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
   TW_SIMD __m128i sixteen(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }

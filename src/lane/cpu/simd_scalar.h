@@ -22,6 +22,9 @@ struct Scalar {
     uint8_t v[64];
   };
   static constexpr int kQueryTile = 4;
+  static constexpr int kProductRows = 1;
+  static constexpr bool kPairSums = false;
+  static constexpr bool kSignedByOffset = false;
 
   // ---- floats ----
   TW_SIMD V set(float x) {
@@ -233,6 +236,26 @@ struct Scalar {
   TW_SIMD I dot2(I acc, B a, B b) {
     for (int i = 0; i < 32; ++i) acc.v[i / 2] += half(a, i) * half(b, i);
     return acc;
+  }
+  TW_SIMD B bpairs(B u, B s) {
+    const auto product = [&](int i) { return u.v[i] * static_cast<int8_t>(s.v[i]); };
+    return heach([&](int i) {
+      const int32_t sum = product(2 * i) + product(2 * i + 1);
+      return sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : sum;
+    });
+  }
+  TW_SIMD B badd16(B a, B b) {
+    return heach([&](int i) { return half(a, i) + half(b, i); });
+  }
+  TW_SIMD I idot_pairs(I acc, B p) {
+    for (int i = 0; i < 32; ++i) acc.v[i / 2] += half(p, i);
+    return acc;
+  }
+  TW_SIMD B bwiden01(B u) {
+    return heach([&](int i) { return u.v[i / 2 * 4 + i % 2]; });
+  }
+  TW_SIMD B bwiden23(B u) {
+    return heach([&](int i) { return u.v[i / 2 * 4 + 2 + i % 2]; });
   }
 
  private:

@@ -1,0 +1,228 @@
+#include "lane/cpu/pack.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/check.h"
+#include "gguf/decode.h"
+#include "lane/cpu/pack_blocks.h"
+
+namespace tw::lane::cpu {
+namespace {
+
+using gguf::Format;
+
+// Formats that are not read often enough to earn a packed layout keep their rows (Layout::Rows).
+constexpr std::array kWeightFormats = {
+    WeightFormat{Format::F32, Layout::F32},       WeightFormat{Format::F16, Layout::F16},
+    WeightFormat{Format::BF16, Layout::BF16},     WeightFormat{Format::Q4_0, Layout::Q4_0},
+    WeightFormat{Format::Q4_1, Layout::Q4_1},     WeightFormat{Format::Q5_0, Layout::Q5_0},
+    WeightFormat{Format::Q5_1, Layout::Q5_1},     WeightFormat{Format::Q8_0, Layout::Q8_0},
+    WeightFormat{Format::Q2_K, Layout::Rows},     WeightFormat{Format::Q3_K, Layout::Rows},
+    WeightFormat{Format::Q4_K, Layout::Q4_K},     WeightFormat{Format::Q5_K, Layout::Q5_K},
+    WeightFormat{Format::Q6_K, Layout::Q6_K},     WeightFormat{Format::Q8_K, Layout::Rows},
+    WeightFormat{Format::IQ1_S, Layout::Rows},    WeightFormat{Format::IQ1_M, Layout::Rows},
+    WeightFormat{Format::IQ2_XXS, Layout::Rows},  WeightFormat{Format::IQ2_XS, Layout::Rows},
+    WeightFormat{Format::IQ2_S, Layout::Rows},    WeightFormat{Format::IQ3_XXS, Layout::Rows},
+    WeightFormat{Format::IQ3_S, Layout::Rows},    WeightFormat{Format::IQ4_NL, Layout::IQ4_NL},
+    WeightFormat{Format::IQ4_XS, Layout::IQ4_XS}, WeightFormat{Format::TQ1_0, Layout::Rows},
+    WeightFormat{Format::TQ2_0, Layout::Rows},    WeightFormat{Format::MXFP4, Layout::MXFP4},
+    WeightFormat{Format::NVFP4, Layout::Rows},
+};
+
+static_assert(static_cast<int>(Term::Scale) == static_cast<int>(gguf::RunForm::Scale) &&
+              static_cast<int>(Term::ScaleMin) == static_cast<int>(gguf::RunForm::ScaleMin) &&
+              static_cast<int>(Term::Halves) == static_cast<int>(gguf::RunForm::HalfScales) &&
+              static_cast<int>(Term::HalvesMin) == static_cast<int>(gguf::RunForm::HalfScalesMin) &&
+              static_cast<int>(Term::TwoScales) == static_cast<int>(gguf::RunForm::HalfBases));
+
+struct PanelSource {
+  const std::byte* row[kPanel] = {};  // null past the last output
+  uint32_t count = 0;
+};
+
+PanelSource source_of(const graph::Rows& rows, const Packed& shape, uint64_t panel) {
+  const uint64_t group = panel / shape.group_panels();
+  const uint64_t first = panel % shape.group_panels() * kPanel;
+  PanelSource source;
+  source.count = static_cast<uint32_t>(std::min<uint64_t>(kPanel, shape.n - first));
+  for (uint32_t r = 0; r < source.count; ++r) source.row[r] = rows.row(group * shape.n + first + r);
+  return source;
+}
+
+template <class T>
+void put(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+// Row `r` of one run.
+template <Layout L, class File>
+void pack_run_row(const std::byte* file, uint32_t r, std::byte* run) {
+  constexpr RunShape shape = run_shape(L);
+  RunHeader header;
+  File::header(file, header);
+  if constexpr (shape.scale == ScaleType::F16)
+    put(run + 2 * r, header.scale);
+  else
+    put(run + r, static_cast<uint8_t>(header.scale));
+  if constexpr (shape.min) put(run + shape.min_at() + 2 * r, header.min);
+  for (uint32_t s = 0; s < uint32_t{shape.subs} * shape.blocks; ++s)
+    put(run + shape.subs_at() + s * kPanel + r, header.sub[s]);
+  for (uint32_t s = 0; s < uint32_t{shape.sub_mins} * shape.blocks; ++s)
+    put(run + shape.sub_mins_at() + s * kPanel + r, header.sub_min[s]);
+  for (int b = 0; b < shape.blocks; ++b) {
+    uint32_t words[10];
+    File::words(file, b, words, words + shape.low_words);
+    std::byte* block = run + shape.blocks_at() + static_cast<uint32_t>(b) * shape.block_bytes() + 4 * r;
+    for (int w = 0; w < shape.low_words + shape.high_words; ++w)
+      put(block + w * 4 * static_cast<int>(kPanel), words[w]);
+  }
+}
+
+template <Layout L, class File>
+void pack_runs(const PanelSource& source, uint64_t file_run_bytes, uint64_t k, std::byte* out) {
+  constexpr RunShape shape = run_shape(L);
+  const uint64_t runs = k / shape.values();
+  if (source.count < kPanel) std::memset(out, 0, runs * shape.bytes());
+  for (uint64_t run = 0; run < runs; ++run, out += shape.bytes())
+    for (uint32_t r = 0; r < source.count; ++r) pack_run_row<L, File>(source.row[r] + run * file_run_bytes, r, out);
+}
+
+using PackRuns = void (*)(const PanelSource&, uint64_t, uint64_t, std::byte*);
+
+// In the order of Layout, from Q8_0 on.
+constexpr PackRuns kPackRuns[kRunLayouts] = {
+    pack_runs<Layout::Q8_0, FileQ8_0>,   pack_runs<Layout::Q4_0, FileQ4_0>,     pack_runs<Layout::Q4_1, FileQ4_1>,
+    pack_runs<Layout::Q5_0, FileQ5_0>,   pack_runs<Layout::Q5_1, FileQ5_1>,     pack_runs<Layout::IQ4_NL, FileQ4_0>,
+    pack_runs<Layout::MXFP4, FileMXFP4>, pack_runs<Layout::Q4_K, FileQ4_K>,     pack_runs<Layout::Q5_K, FileQ5_K>,
+    pack_runs<Layout::Q6_K, FileQ6_K>,   pack_runs<Layout::IQ4_XS, FileIQ4_XS>,
+};
+
+// Transposes k x 16: T is the storage type of one value.
+template <class T>
+void pack_floats(const PanelSource& source, uint64_t k, std::byte* out) {
+  if (source.count < kPanel) std::memset(out, 0, k * kPanel * sizeof(T));
+  constexpr uint64_t kTile = 16;  // so that the lines being filled stay in the first cache
+  for (uint64_t begin = 0; begin < k; begin += kTile)
+    for (uint32_t r = 0; r < source.count; ++r)
+      for (uint64_t t = begin; t < std::min(begin + kTile, k); ++t)
+        std::memcpy(out + (t * kPanel + r) * sizeof(T), source.row[r] + t * sizeof(T), sizeof(T));
+}
+
+void pack_widened(const PanelSource& source, Format format, uint64_t k, std::byte* out) {
+  std::vector<float> values(k * kPanel);
+  PanelSource widened;
+  widened.count = source.count;
+  for (uint32_t r = 0; r < source.count; ++r) {
+    gguf::dequantize(format, source.row[r], values.data() + r * k, k);
+    widened.row[r] = reinterpret_cast<const std::byte*>(values.data() + r * k);
+  }
+  pack_floats<float>(widened, k, out);
+}
+
+void pack_panel(const PanelSource& source, const Packed& shape, std::byte* out) {
+  if (is_run(shape.layout)) {
+    const gguf::FormatInfo& info = gguf::info(shape.format);
+    kPackRuns[static_cast<int>(shape.layout) - kFirstRunLayout](source, info.block_bytes, shape.k, out);
+  } else if (shape.layout == Layout::Rows) {
+    const uint64_t row_bytes = gguf::bytes_of(shape.format, shape.k);
+    for (uint32_t r = 0; r < source.count; ++r) std::memcpy(out + r * row_bytes, source.row[r], row_bytes);
+  } else if (shape.layout == Layout::F32 && shape.format != Format::F32) {
+    pack_widened(source, shape.format, shape.k, out);
+  } else if (shape.layout == Layout::F32) {
+    pack_floats<uint32_t>(source, shape.k, out);
+  } else {
+    pack_floats<uint16_t>(source, shape.k, out);
+  }
+}
+
+}  // namespace
+
+std::span<const WeightFormat> weight_formats() { return kWeightFormats; }
+
+Layout layout_of(Format format) {
+  const auto* found = std::ranges::find(kWeightFormats, format, &WeightFormat::format);
+  return found == kWeightFormats.end() ? Layout::None : found->layout;
+}
+
+bool is_weight_format(Format format) { return layout_of(format) != Layout::None; }
+
+uint64_t Packed::group_panels() const { return (n + kPanel - 1) / kPanel; }
+
+uint64_t Packed::panels() const { return groups * group_panels(); }
+
+uint64_t Packed::panel_bytes() const {
+  if (is_run(layout)) return k / run_shape(layout).values() * run_shape(layout).bytes();
+  if (layout == Layout::Rows) return kPanel * gguf::bytes_of(format, k);
+  return k * kPanel * (layout == Layout::F32 ? 4 : 2);
+}
+
+uint64_t Packed::panel_offset(uint64_t index) const {
+  if (layout != Layout::Rows) return index * panel_bytes();
+  return (index / group_panels() * n + index % group_panels() * kPanel) * gguf::bytes_of(format, k);
+}
+
+uint64_t Packed::bytes() const {
+  return layout == Layout::Rows ? groups * n * gguf::bytes_of(format, k) : panels() * panel_bytes();
+}
+
+Packed describe(Format format, uint64_t n, uint64_t k, uint64_t groups) {
+  const Layout layout = layout_of(format);
+  TW_CHECK(layout != Layout::None, "{} is not a format of weights", gguf::name(format));
+  TW_CHECK(k % gguf::info(format).block == 0, "a row of {} values is not whole blocks of {}", k, gguf::name(format));
+  const Term term = gguf::is_quantized(format) ? static_cast<Term>(gguf::run_form(format)) : Term::Scale;
+  return {format, layout, term, groups, n, k, nullptr};
+}
+
+Packed describe_heads(Format format, uint64_t heads, uint64_t n, uint64_t k) {
+  Packed shape = describe(format, n, k, heads);
+  if (!is_float(shape.layout)) shape.layout = Layout::F32;
+  return shape;
+}
+
+uint64_t packed_bytes(Format format, uint64_t n, uint64_t k, uint64_t groups) {
+  return describe(format, n, k, groups).bytes();
+}
+
+void pack(const graph::Rows& rows, const Packed& shape, std::byte* out, uint64_t begin, uint64_t end) {
+  TW_CHECK(rows.row_values == shape.k, "rows of {} values for products over {}", rows.row_values, shape.k);
+  TW_CHECK(rows.count >= shape.groups * shape.n, "{} rows for {} outputs", rows.count, shape.groups * shape.n);
+  TW_CHECK(rows.format == shape.format, "rows of {} for {}", gguf::name(rows.format), gguf::name(shape.format));
+  for (uint64_t panel = begin; panel < end; ++panel)
+    pack_panel(source_of(rows, shape, panel), shape, out + shape.panel_offset(panel));
+}
+
+void pack_input_rows(const graph::Rows& rows, const Packed& shape, std::byte* out, uint64_t begin, uint64_t end) {
+  TW_CHECK(shape.layout == Layout::F32, "rows that are inputs pack to f32");
+  TW_CHECK(rows.row_values == shape.n, "rows of {} values for {} outputs", rows.row_values, shape.n);
+  TW_CHECK(rows.count >= shape.groups * shape.k, "{} rows for {} inputs", rows.count, shape.groups * shape.k);
+  const uint32_t block = gguf::info(rows.format).block;
+  const uint32_t block_bytes = gguf::info(rows.format).block_bytes;
+  const uint64_t group_panels = shape.group_panels();
+  std::vector<float> values(kPanel + 2 * uint64_t{block});
+  for (uint64_t panel = begin; panel < end; ++panel) {
+    const uint64_t first = panel % group_panels * kPanel;
+    const uint64_t count = std::min<uint64_t>(kPanel, shape.n - first);
+    const uint64_t first_block = first / block;
+    const uint64_t blocks = (first + count + block - 1) / block - first_block;
+    std::byte* to = out + shape.panel_offset(panel);
+    if (count < kPanel) std::memset(to, 0, shape.panel_bytes());
+    for (uint64_t t = 0; t < shape.k; ++t, to += kPanel * sizeof(float)) {
+      const std::byte* row = rows.row(panel / group_panels * shape.k + t);
+      gguf::dequantize(rows.format, row + first_block * block_bytes, values.data(), blocks * block);
+      std::memcpy(to, values.data() + (first - first_block * block), count * sizeof(float));
+    }
+  }
+}
+
+graph::Rows rows_of_values(const float* values, uint64_t rows, uint64_t cols) {
+  graph::Rows result;
+  result.data = reinterpret_cast<const std::byte*>(values);
+  result.row_bytes = cols * sizeof(float);
+  result.row_values = cols;
+  result.count = rows;
+  return result;
+}
+
+}  // namespace tw::lane::cpu

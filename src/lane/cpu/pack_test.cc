@@ -1,0 +1,60 @@
+#include "lane/cpu/pack.h"
+
+#include <gtest/gtest.h>
+
+#include "lane/cpu/product_test_data.h"
+
+namespace tw::lane::cpu {
+namespace {
+
+using gguf::Format;
+
+TEST(Pack, TakesHardlyMoreBytesThanTheFile) {
+  for (const WeightFormat& entry : weight_formats()) {
+    const double file = static_cast<double>(gguf::bytes_of(entry.format, 4096)) * 160;
+    EXPECT_LE(static_cast<double>(packed_bytes(entry.format, 160, 4096)), file * 1.04) << gguf::name(entry.format);
+  }
+}
+
+TEST(Pack, KnowsEveryBlockFormatAndNoIntegers) {
+  EXPECT_TRUE(is_weight_format(Format::NVFP4));
+  EXPECT_TRUE(is_weight_format(Format::BF16));
+  EXPECT_FALSE(is_weight_format(Format::I32));
+  EXPECT_FALSE(is_weight_format(Format::F64));
+}
+
+TEST(Pack, RangesOfPanelsAddUpAndStayWithinTheirBytes) {
+  for (const WeightFormat& entry : weight_formats()) {
+    TestRows rows(entry.format, 2 * 21, 512, 3);
+    const Packed shape = describe(entry.format, 21, 512, 2);
+    ASSERT_EQ(shape.panels(), 4U);
+    const Aligned whole(shape.bytes()), pieces(shape.bytes());
+    std::fill_n(pieces.data(), shape.bytes() + 1, std::byte{0xa5});
+    pack(rows.rows(), shape, whole.data(), 0, 4);
+    for (const uint64_t panel : {3, 1, 0, 2}) pack(rows.rows(), shape, pieces.data(), panel, panel + 1);
+    EXPECT_TRUE(std::equal(whole.data(), whole.data() + shape.bytes(), pieces.data())) << gguf::name(entry.format);
+    EXPECT_EQ(pieces.data()[shape.bytes()], std::byte{0xa5});
+  }
+}
+
+TEST(Pack, FollowsTheOrderOfTheStoredRows) {
+  for (const Format format : {Format::Q4_K, Format::Q3_K, Format::F16}) {
+    TestRows rows(format, 18, 256, 5);
+    const Packed shape = describe(format, 18, 256);
+    const Aligned plain(shape.bytes()), ordered(shape.bytes());
+    std::vector<uint32_t> order(18);
+    for (uint32_t r = 0; r < 18; ++r) order[r] = (r * 5 + 3) % 18;
+    std::vector<std::byte> moved(18 * rows.rows().row_bytes);
+    for (uint32_t r = 0; r < 18; ++r)
+      std::copy_n(rows.rows().row(order[r]), rows.rows().row_bytes, moved.data() + r * rows.rows().row_bytes);
+    graph::Rows other = rows.rows();
+    other.data = moved.data();
+    pack(other, shape, plain.data(), 0, shape.panels());
+    rows.rows().order = order;
+    pack(rows.rows(), shape, ordered.data(), 0, shape.panels());
+    EXPECT_TRUE(std::equal(plain.data(), plain.data() + shape.bytes(), ordered.data())) << gguf::name(format);
+  }
+}
+
+}  // namespace
+}  // namespace tw::lane::cpu

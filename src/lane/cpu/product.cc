@@ -1,0 +1,62 @@
+#include "lane/cpu/product.h"
+
+#include <type_traits>
+
+#include "lane/cpu/decoded.h"
+
+namespace tw::lane::cpu {
+
+uint64_t items(const ProductArgs& args) {
+  uint64_t count = 0;
+  for (uint32_t p = 0; p < args.part_count; ++p) count += args.parts[p].w.panels();
+  return count;
+}
+
+ProductItem product_item(const ProductArgs& args, uint64_t item) {
+  uint32_t part = 0;
+  while (item >= args.parts[part].w.panels()) item -= args.parts[part++].w.panels();
+  return {part, item};
+}
+
+bool needs_half_sums(const ProductArgs& args) {
+  if (args.words == 0) return false;
+  for (uint32_t p = 0; p < args.part_count; ++p) {
+    const Packed& w = args.parts[p].w;
+    if (!is_float(w.layout) && w.term != Term::Scale && w.term != Term::ScaleMin) return true;
+  }
+  return false;
+}
+
+ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
+  bool rows_layout = false;
+  uint64_t k = 0;
+  for (uint32_t p = 0; p < args.part_count; ++p) {
+    rows_layout |= args.parts[p].w.layout == Layout::Rows;
+    k = args.parts[p].w.k;
+  }
+  const bool precise = args.words == 0;
+  ProductScratch scratch{};
+  const auto take = [&](auto*& pointer, uint64_t bytes) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(storage + scratch.bytes);
+    scratch.bytes += (bytes + 63) / 64 * 64;
+  };
+  take(scratch.total, args.rows * kPanel * sizeof(float));
+  take(scratch.total64, precise ? args.rows * kPanel * sizeof(double) : 0);
+  take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
+  take(scratch.half_sums, needs_half_sums(args) ? args.rows * (k / kBlock) * sizeof(int32_t) : 0);
+  take(scratch.decoded, rows_layout ? sizeof(Decoded) : 0);
+  return scratch;
+}
+
+size_t scratch_bytes(const ProductArgs& args) { return product_scratch(args, nullptr).bytes; }
+
+ProductKernel product_kernel(Isa isa) {
+  switch (isa) {
+    case Isa::Scalar: return product_scalar;
+    case Isa::Avx2: return product_avx2;
+    case Isa::Avx512: return product_avx512;
+  }
+  return product_scalar;
+}
+
+}  // namespace tw::lane::cpu

@@ -1,0 +1,168 @@
+#pragma once
+
+// The product kernel over an instruction set: panels, and within a panel strips of weights that all rows multiply
+// before the next strip is read. Only for the units of one instruction set (product_scalar.cc, _avx2.cc, _avx512.cc).
+
+#include "lane/cpu/product.h"
+#include "lane/cpu/product_float.h"
+#include "lane/cpu/product_tile.h"
+
+namespace tw::lane::cpu {
+
+template <class S>
+struct ProductOf {
+  using Scratch = ProductScratch;
+
+  // What one panel is multiplied by.
+  struct Input {
+    const float* x;
+    uint64_t x_pitch;
+    TileInput quant;
+    uint64_t rows;
+  };
+
+  template <class Source, int kWords>
+  static void segment_rows(Source source, uint32_t blocks, const TileInput& x, uint64_t rows, float* total) {
+    uint64_t r = 0;
+    if constexpr (S::kProductRows == 4) {
+      for (; rows - r >= 4; r += 4)
+        SegmentTile<S, Source, kWords, 4>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+      for (; rows - r >= 2; r += 2)
+        SegmentTile<S, Source, kWords, 2>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+    }
+    for (; r < rows; ++r) SegmentTile<S, Source, kWords, 1>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+  }
+
+  // ---- packed runs ----
+  template <Layout L>
+  static void run_panel(const std::byte* panel, uint64_t k, int words, const Input& in, const Scratch& scratch) {
+    using Source = RunSource<S, L>;
+    for (uint64_t block = 0; block < k / kBlock; block += kSegmentBlocks) {
+      const uint64_t left = k / kBlock - block;
+      const auto blocks = static_cast<uint32_t>(left < kSegmentBlocks ? left : kSegmentBlocks);
+      const Source source{panel + block / Source::kBlocks * Source::kBytes};
+      if (words == 0) {
+        Widen<S, Source>::run(source, blocks, scratch.widened);
+        precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
+                         scratch.total64);
+      } else if (words == 1) {
+        segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+      } else {
+        segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+      }
+    }
+  }
+
+  // ---- rows as they lie ----
+  template <Term T>
+  static void decoded_segment(uint32_t blocks, uint64_t block, int words, const Input& in, const Scratch& scratch) {
+    using Source = DecodedSource<S, T>;
+    const Source source{reinterpret_cast<const Decoded*>(scratch.decoded)};
+    if (words == 0) {
+      Widen<S, Source>::run(source, blocks, scratch.widened);
+      precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
+                       scratch.total64);
+    } else if (words == 1) {
+      segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+    } else {
+      segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+    }
+  }
+
+  static void rows_panel(const Packed& w, uint64_t panel, int words, const Input& in, const Scratch& scratch) {
+    using Segment = void (*)(uint32_t, uint64_t, int, const Input&, const Scratch&);
+    static constexpr Segment kSegments[] = {decoded_segment<Term::Scale>, decoded_segment<Term::ScaleMin>,
+                                            decoded_segment<Term::Halves>, decoded_segment<Term::HalvesMin>,
+                                            decoded_segment<Term::TwoScales>};
+    for (uint64_t block = 0; block < w.k / kBlock; block += kSegmentBlocks) {
+      const uint64_t left = w.k / kBlock - block;
+      const auto blocks = static_cast<uint32_t>(left < kSegmentBlocks ? left : kSegmentBlocks);
+      decode_rows(w, panel, block, blocks, *reinterpret_cast<Decoded*>(scratch.decoded));
+      kSegments[static_cast<int>(w.term)](blocks, block, words, in, scratch);
+    }
+  }
+
+  // ---- floating-point weights ----
+  template <Layout L>
+  static void float_panel(const std::byte* panel, uint64_t k, int words, const Input& in, const Scratch& scratch) {
+    for (uint64_t t = 0; t < k; t += kFloatStrip) {
+      const auto values = static_cast<uint32_t>(k - t < kFloatStrip ? k - t : kFloatStrip);
+      const std::byte* w = panel + t * kPanel * FloatWeights<S, L>::kValueBytes;
+      if (words == 0) {
+        widen_floats<S, L>(w, values, scratch.widened);
+        precise_strip<S>(scratch.widened, values, kFloatSegment, in.x + t, in.x_pitch, in.rows, scratch.total64);
+      } else {
+        float_strip<S, L>(w, values, in.x + t, in.x_pitch, in.rows, scratch.total);
+      }
+    }
+  }
+
+  // ---- all ----
+  static void panel(const Packed& w, uint64_t index, int words, const Input& in, const Scratch& scratch) {
+    using Panel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
+    static constexpr Panel kPanels[] = {float_panel<Layout::F32>, float_panel<Layout::F16>, float_panel<Layout::BF16>,
+                                        run_panel<Layout::Q8_0>,  run_panel<Layout::Q4_0>,  run_panel<Layout::Q4_1>,
+                                        run_panel<Layout::Q5_0>,  run_panel<Layout::Q5_1>,  run_panel<Layout::IQ4_NL>,
+                                        run_panel<Layout::MXFP4>, run_panel<Layout::Q4_K>,  run_panel<Layout::Q5_K>,
+                                        run_panel<Layout::Q6_K>,  run_panel<Layout::IQ4_XS>};
+    if (w.layout == Layout::Rows)
+      rows_panel(w, index, words, in, scratch);
+    else
+      kPanels[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](w.data + w.panel_offset(index), w.k, words,
+                                                                          in, scratch);
+  }
+
+  // To `to`: where output `first` of row 0 lands.
+  static void store(const ProductPart& part, uint64_t first, float* to, uint64_t rows, int words,
+                    const Scratch& scratch) {
+    const int count = part.w.n - first < kPanel ? static_cast<int>(part.w.n - first) : static_cast<int>(kPanel);
+    for (uint64_t r = 0; r < rows; ++r, to += part.y_pitch) {
+      float* total = scratch.total + r * kPanel;
+      if (words == 0)
+        for (uint32_t l = 0; l < kPanel; ++l) total[l] = static_cast<float>(scratch.total64[r * kPanel + l]);
+      typename S::V sum = S::load(total);
+      if (part.bias) sum = S::add(sum, count == 16 ? S::load(part.bias + first) : S::load(part.bias + first, count));
+      if (count == 16)
+        S::store(to, sum);
+      else
+        S::store(to, sum, count);
+    }
+  }
+
+  static void clear(uint64_t rows, int words, const Scratch& scratch) {
+    __builtin_memset(scratch.total, 0, rows * kPanel * sizeof(float));
+    if (words == 0) __builtin_memset(scratch.total64, 0, rows * kPanel * sizeof(double));
+  }
+
+  // The sum over the first 16 integers of block b.
+  static int32_t half_sum(const QuantView& quant, int words, uint64_t b) {
+    int32_t sum = 0;
+    for (uint64_t i = b * kBlock; i < b * kBlock + kBlock / 2; ++i)
+      sum += words == 2 ? int32_t{quant.wide[i]} : int32_t{quant.high[i]};
+    return sum;
+  }
+
+  static void run(const ProductArgs& args, Range range, std::byte* storage) {
+    if (range.begin >= range.end) return;
+    const Scratch scratch = product_scratch(args, storage);
+    const uint64_t k = args.parts[0].w.k;
+    if (needs_half_sums(args))
+      for (uint64_t b = 0; b < args.rows * (k / kBlock); ++b)
+        scratch.half_sums[b] = half_sum(args.quant, args.words, b);
+    const QuantView& q = args.quant;
+    const TileInput quant{q.high, q.wide, q.scale, q.sum_high, q.sum_low, scratch.half_sums, k};
+    ProductItem item = product_item(args, range.begin);
+    for (uint64_t i = range.begin; i < range.end; ++i, ++item.panel) {
+      if (item.panel == args.parts[item.part].w.panels()) item = product_item(args, i);
+      const ProductPart& part = args.parts[item.part];
+      const uint64_t group = item.panel / part.w.group_panels();
+      const uint64_t first = item.panel % part.w.group_panels() * kPanel;
+      clear(args.rows, args.words, scratch);
+      const float* x = args.x ? args.x + group * part.x_group : nullptr;
+      panel(part.w, item.panel, args.words, {x, args.x_pitch, quant, args.rows}, scratch);
+      store(part, first, part.y + group * part.y_group + first, args.rows, args.words, scratch);
+    }
+  }
+};
+
+}  // namespace tw::lane::cpu

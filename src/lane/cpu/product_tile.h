@@ -1,0 +1,194 @@
+#pragma once
+
+// One segment (up to 16 blocks) of a quantized product for a tile of activation rows and the 16 outputs of a panel.
+// Order of every sum: CC(16 blocks), the terms as docs/numerics.md gives them ("Products"). Integer sums are exact, so
+// their order is free.
+
+#include "lane/cpu/product_source.h"
+
+namespace tw::lane::cpu {
+
+// Rows of a quantized activation from some block on. Row r lies `pitch` values (pitch / 32 blocks) after row r - 1.
+// half_sums: per block the sum over its first 16 values; only for the halves terms, else null.
+struct TileInput {
+  const int8_t* high;
+  const int16_t* wide;
+  const float* scale;
+  const int32_t* sum_high;
+  const int32_t* sum_low;
+  const int32_t* half_sums;
+  uint64_t pitch;
+
+  [[gnu::always_inline]] inline TileInput at(uint64_t row, uint64_t block) const {
+    const uint64_t blocks = row * (pitch / kBlock) + block;
+    const uint64_t values = blocks * kBlock;
+    return {high + values,
+            wide ? wide + values : nullptr,
+            scale + blocks,
+            sum_high + blocks,
+            sum_low ? sum_low + blocks : nullptr,
+            half_sums ? half_sums + blocks : nullptr,
+            pitch};
+  }
+};
+
+[[gnu::always_inline]] inline int32_t load_word(const void* p) {
+  int32_t word;
+  __builtin_memcpy(&word, p, sizeof word);
+  return word;
+}
+
+template <class S, class Source, int kWords, int kRows>
+struct SegmentTile {
+  using V = typename S::V;
+  using I = typename S::I;
+  using B = typename S::B;
+  using Block = typename Source::Block;
+  static constexpr Term kTerm = Source::kTerm;
+  static constexpr bool kHalves = kTerm == Term::Halves || kTerm == Term::HalvesMin || kTerm == Term::TwoScales;
+  static constexpr bool kMin = kTerm == Term::ScaleMin || kTerm == Term::HalvesMin;
+  static constexpr int kSums = kHalves ? 2 : 1;
+  static constexpr bool kSignedCodes = Source::kMax == 0;
+  // Signed codes are raised by 128 where unsigned ones are cheaper. What codes exceed integers by is taken off the sum.
+  static constexpr bool kRaise = kSignedCodes && (kWords == 2 || S::kSignedByOffset);
+  static constexpr int kExcess = kRaise ? 128 : Source::kOffset;
+  static constexpr bool kPairs = kWords == 1 && !kSignedCodes && S::kPairSums;
+  // Steps of pair() after which 16-bit sums could overflow in the following one.
+  static constexpr int kStepSum = (kHalves ? 2 : 4) * 127 * (Source::kMax == 0 ? 1 : Source::kMax);
+  static constexpr int kFlush = 4 * kStepSum <= 32767 ? 4 : 2 * kStepSum <= 32767 ? 2 : 1;
+  static_assert(!kPairs || kStepSum <= 32767);
+
+  struct Sums {
+    I s[kRows][kSums];
+  };
+
+  // The sum X over block b of row r's integers; half 0 or 1 of it where the term has halves.
+  TW_SIMD int32_t sum_of(const TileInput& x, int r, uint32_t b, int half) {
+    const uint64_t at = static_cast<uint64_t>(r) * (x.pitch / kBlock) + b;
+    int32_t sum = x.sum_high[at];
+    if constexpr (kWords == 2) sum = 256 * sum + x.sum_low[at];
+    if constexpr (kHalves) return half == 0 ? x.half_sums[at] : sum - x.half_sums[at];
+    return sum;
+  }
+
+  template <int i>
+  TW_SIMD void step(const Block& block, const TileInput& x, uint32_t b, Sums& sums, B (&pairs)[kRows][kSums]) {
+    B u, v;
+    block.template pair<i>(u, v);
+    if constexpr (kRaise) {
+      u = S::bxor(u, S::bset1(0x80));
+      v = S::bxor(v, S::bset1(0x80));
+    }
+    constexpr int kSecond = kSums - 1;
+    if constexpr (kWords == 2) {
+      const B u01 = S::bwiden01(u), u23 = S::bwiden23(u), v01 = S::bwiden01(v), v23 = S::bwiden23(v);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const int16_t* q = x.wide + static_cast<uint64_t>(r) * x.pitch + b * kBlock + 4 * i;
+        I& first = sums.s[r][0];
+        first = S::dot2(first, u01, S::bset4(load_word(q)));
+        first = S::dot2(first, u23, S::bset4(load_word(q + 2)));
+        I& second = sums.s[r][kSecond];
+        second = S::dot2(second, v01, S::bset4(load_word(q + 16)));
+        second = S::dot2(second, v23, S::bset4(load_word(q + 18)));
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const int8_t* q = x.high + static_cast<uint64_t>(r) * x.pitch + b * kBlock + 4 * i;
+        const B xu = S::bset4(load_word(q)), xv = S::bset4(load_word(q + 16));
+        I& first = sums.s[r][0];
+        I& second = sums.s[r][kSecond];
+        if constexpr (kPairs) {
+          constexpr bool kFresh = i % kFlush == 0;
+          constexpr bool kLast = i % kFlush == kFlush - 1;
+          const B pu = S::bpairs(u, xu), pv = S::bpairs(v, xv);
+          if constexpr (kHalves) {
+            pairs[r][0] = kFresh ? pu : S::badd16(pairs[r][0], pu);
+            pairs[r][kSecond] = kFresh ? pv : S::badd16(pairs[r][kSecond], pv);
+          } else {
+            pairs[r][0] = kFresh ? S::badd16(pu, pv) : S::badd16(pairs[r][0], S::badd16(pu, pv));
+          }
+          if constexpr (kLast) {
+            first = S::idot_pairs(first, pairs[r][0]);
+            if constexpr (kHalves) second = S::idot_pairs(second, pairs[r][kSecond]);
+          }
+        } else if constexpr (!kSignedCodes) {
+          first = S::dot4_small(first, u, xu);
+          second = S::dot4_small(second, v, xv);
+        } else if constexpr (kRaise) {
+          first = S::dot4(first, u, xu);
+          second = S::dot4(second, v, xv);
+        } else {
+          first = S::dot4_signed(first, u, xu);
+          second = S::dot4_signed(second, v, xv);
+        }
+      }
+    }
+  }
+
+  // S, or S0 and S1, of every row.
+  TW_SIMD void block_sums(const Block& block, const TileInput& x, uint32_t b, Sums& sums) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r)
+      for (int h = 0; h < kSums; ++h) sums.s[r][h] = kExcess == 0 ? S::izero() : S::iset(-kExcess * sum_of(x, r, b, h));
+    B pairs[kRows][kSums];
+    step<0>(block, x, b, sums, pairs);
+    step<1>(block, x, b, sums, pairs);
+    step<2>(block, x, b, sums, pairs);
+    step<3>(block, x, b, sums, pairs);
+  }
+
+  // s0 S0 + s1 S1, rounded once. With two words the sum can pass 32 bits: it is taken as 256 T_h + T_l, T_h and T_l
+  // exact in f32, by one fma.
+  TW_SIMD V weighted(I s0, I s1, I first, I second) {
+    if constexpr (kWords == 1) return S::to_float(S::iadd(S::imul(s0, first), S::imul(s1, second)));
+    const I byte = S::iset(255);
+    const I high = S::iadd(S::imul(s0, S::template isar<8>(first)), S::imul(s1, S::template isar<8>(second)));
+    const I low = S::iadd(S::imul(s0, S::iand(first, byte)), S::imul(s1, S::iand(second, byte)));
+    return S::fma(S::set(256.0f), S::to_float(high), S::to_float(low));
+  }
+
+  TW_SIMD V add_term(V a, const Block& block, const TileInput& x, int r, uint32_t b, const Sums& sums, V scale,
+                     V neg_min) {
+    const V d = S::set(x.scale[static_cast<uint64_t>(r) * (x.pitch / kBlock) + b]);
+    const I first = sums.s[r][0];
+    const I second = sums.s[r][kSums - 1];
+    if constexpr (kTerm == Term::Scale || kTerm == Term::ScaleMin)
+      a = S::fma(S::mul(scale, d), S::to_float(first), a);
+    else if constexpr (kTerm == Term::TwoScales)
+      a = S::fma(S::mul(block.scale1(), d), S::to_float(second), S::fma(S::mul(scale, d), S::to_float(first), a));
+    else
+      a = S::fma(S::mul(scale, d), weighted(block.sub(0), block.sub(1), first, second), a);
+    if constexpr (kTerm == Term::ScaleMin)
+      a = S::fma(S::mul(neg_min, d), S::set(static_cast<float>(sum_of(x, r, b, 0))), a);
+    if constexpr (kTerm == Term::HalvesMin) {
+      const I m = S::iadd(S::imul(block.sub_min(0), S::iset(sum_of(x, r, b, 0))),
+                          S::imul(block.sub_min(1), S::iset(sum_of(x, r, b, 1))));
+      a = S::fma(S::mul(neg_min, d), S::to_float(m), a);
+    }
+    return a;
+  }
+
+  // total[r][16] += the segment's sum of row r.
+  [[gnu::noinline]] static void run(Source source, uint32_t blocks, TileInput x, float* total) {
+    V a[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) a[r] = S::zero();
+    for (uint32_t b = 0; b < blocks; ++b) {
+      const Block block = source.block(b);
+      Sums sums;
+      block_sums(block, x, b, sums);
+      const V scale = block.scale();
+      V neg_min = scale;
+      if constexpr (kMin) neg_min = block.neg_min();
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) a[r] = add_term(a[r], block, x, r, b, sums, scale, neg_min);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r)
+      S::store(total + r * static_cast<int>(kPanel), S::add(S::load(total + r * static_cast<int>(kPanel)), a[r]));
+  }
+};
+
+}  // namespace tw::lane::cpu
