@@ -92,6 +92,17 @@ TEST(PreTokenizer, GroupsOfThreeAreCountedFromTheRight) {
   EXPECT_THAT(split("tiny_aya", "1234 1234x"), ElementsAre("1", "234", " ", "123", "4", "x"));
 }
 
+TEST(PreTokenizer, Jais2CutsWhiteSpaceIntoPowersOfTwo) {
+  const std::string run(523, ' ');
+  const std::string text = "a  \n" + run + "b";
+  const Words words = split("jais-2", text);
+  std::vector<size_t> sizes;
+  for (const std::string_view word : words) sizes.push_back(word.size());
+  // The last space goes with the word.
+  EXPECT_THAT(sizes, ElementsAre(1, 3, 512, 8, 2, 2));
+  EXPECT_EQ(words.back(), " b");
+}
+
 TEST(PreTokenizer, BloomLeavesPunctuationToItself) {
   EXPECT_THAT(split("bloom", "one two, three"), ElementsAre("one", " two", ",", " three"));
 }
