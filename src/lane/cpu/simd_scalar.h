@@ -239,26 +239,36 @@ struct Scalar {
   }
   TW_SIMD B bpairs(B u, B s) {
     const auto product = [&](int i) { return u.v[i] * static_cast<int8_t>(s.v[i]); };
-    return heach([&](int i) {
+    B r;
+    for (int i = 0; i < 32; ++i) {
       const int32_t sum = product(2 * i) + product(2 * i + 1);
-      return sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : sum;
-    });
+      put16(r, i, sum > INT16_MAX ? INT16_MAX : sum < INT16_MIN ? INT16_MIN : sum);
+    }
+    return r;
   }
   TW_SIMD B badd16(B a, B b) {
-    return heach([&](int i) { return half(a, i) + half(b, i); });
+    B r;
+    for (int i = 0; i < 32; ++i) put16(r, i, get16(a, i) + get16(b, i));
+    return r;
   }
   TW_SIMD I idot_pairs(I acc, B p) {
-    for (int i = 0; i < 32; ++i) acc.v[i / 2] += half(p, i);
+    for (int i = 0; i < 32; ++i) acc.v[i / 2] += get16(p, i);
     return acc;
   }
-  TW_SIMD B bwiden01(B u) {
-    return heach([&](int i) { return u.v[i / 2 * 4 + i % 2]; });
-  }
-  TW_SIMD B bwiden23(B u) {
-    return heach([&](int i) { return u.v[i / 2 * 4 + 2 + i % 2]; });
-  }
+  TW_SIMD B bwiden01(B u) { return widen(u, 0); }
+  TW_SIMD B bwiden23(B u) { return widen(u, 2); }
 
  private:
+  TW_SIMD B widen(B u, int first) {
+    B r;
+    for (int i = 0; i < 32; ++i) put16(r, i, u.v[i / 2 * 4 + first + i % 2]);
+    return r;
+  }
+  TW_SIMD int32_t get16(const B& a, int i) { return static_cast<int16_t>(a.v[2 * i] | (a.v[2 * i + 1] << 8)); }
+  TW_SIMD void put16(B& a, int i, int32_t x) {
+    a.v[2 * i] = static_cast<uint8_t>(x);
+    a.v[2 * i + 1] = static_cast<uint8_t>(x >> 8);
+  }
   TW_SIMD uint32_t word(int32_t a) { return static_cast<uint32_t>(a); }
   TW_SIMD int32_t wrap(uint32_t a) { return static_cast<int32_t>(a); }
   TW_SIMD int32_t half(const B& a, int i) { return static_cast<int16_t>(a.v[2 * i] | (a.v[2 * i + 1] << 8)); }
