@@ -257,8 +257,6 @@ struct Scalar {
   }
   TW_SIMD B bwiden01(B u) { return widen(u, 0); }
   TW_SIMD B bwiden23(B u) { return widen(u, 2); }
-
- private:
   TW_SIMD B widen(B u, int first) {
     B r;
     for (int i = 0; i < 32; ++i) put16(r, i, u.v[i / 2 * 4 + first + i % 2]);
@@ -269,6 +267,8 @@ struct Scalar {
     a.v[2 * i] = static_cast<uint8_t>(x);
     a.v[2 * i + 1] = static_cast<uint8_t>(x >> 8);
   }
+
+ private:
   TW_SIMD uint32_t word(int32_t a) { return static_cast<uint32_t>(a); }
   TW_SIMD int32_t wrap(uint32_t a) { return static_cast<int32_t>(a); }
   TW_SIMD int32_t half(const B& a, int i) { return static_cast<int16_t>(a.v[2 * i] | (a.v[2 * i + 1] << 8)); }
