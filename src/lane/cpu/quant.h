@@ -9,10 +9,9 @@
 #include <cstdint>
 
 #include "lane/cpu/simd.h"
+#include "lane/types.h"
 
 namespace tw::lane::cpu {
-
-inline constexpr uint64_t kQuantBlock = 32;
 
 // Arrays of n values (n a multiple of 32) and n / 32 blocks, each 64-byte aligned. low, wide and sum_low only with two
 // words, else null.
@@ -25,17 +24,19 @@ struct QuantView {
   int32_t* sum_low = nullptr;
 };
 
-constexpr uint64_t quant_padded(uint64_t cols) { return (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock; }
+TW_INLINE constexpr uint64_t quant_padded(uint64_t cols) {
+  return (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock;
+}
 
 // Bytes of the quantized form of n values, a multiple of 64. Requires n % 32 == 0, words 1 or 2.
-constexpr size_t quant_bytes(uint64_t n, int words) {
+TW_INLINE constexpr size_t quant_bytes(uint64_t n, int words) {
   const auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
   const uint64_t per_word = aligned(n) + aligned(n / kQuantBlock * 4);
   return aligned(n / kQuantBlock * 4) + per_word * static_cast<uint64_t>(words) + (words == 2 ? aligned(2 * n) : 0);
 }
 
 // The pieces within `storage`, which is 64-byte aligned and holds quant_bytes(n, words).
-inline QuantView quant_view(std::byte* storage, uint64_t n, int words) {
+TW_INLINE inline QuantView quant_view(std::byte* storage, uint64_t n, int words) {
   QuantView view;
   std::byte* at = storage;
   const auto take = [&at]<class T>(T*& pointer, uint64_t count) {
@@ -66,6 +67,6 @@ struct QuantArgs {
   uint64_t pitch = 0;
   int words = 1;
 };
-constexpr uint64_t items(const QuantArgs& a) { return a.rows * (quant_padded(a.cols) / kQuantBlock); }
+TW_INLINE constexpr uint64_t items(const QuantArgs& a) { return a.rows * (quant_padded(a.cols) / kQuantBlock); }
 
 }  // namespace tw::lane::cpu

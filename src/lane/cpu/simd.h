@@ -38,7 +38,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#define TW_SIMD [[gnu::always_inline]] static inline
+// Forced inline, for functions that translation units of several instruction sets share.
+#define TW_INLINE [[gnu::always_inline]]
+#define TW_SIMD TW_INLINE static inline
 
 namespace tw::lane::cpu {
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "graph/op.h"
+#include "lane/cpu/simd.h"
+#include "lane/types.h"
+
+namespace tw::lane::cpu {
+
+// The gated delta rule, row after row; per value head and memory row i of d values:
+//   one decay a head:    u = LT(S[i] k),       c = beta * fma(-alpha, u, v[i]),  S[i][j] = fma(c, k[j], alpha *
+//   S[i][j]) one decay a channel: D[j] = alpha[j] * S[i][j], u = LT(D k), c = beta * (v[i] - u), S[i][j] = fma(c, k[j],
+//   D[j]) o[i] = LT(S[i] q) * rsq(d)
+// A bf16 memory is rounded after every row, and the later steps read what was stored. Then (delta_norm)
+//   out = ((o * rsq(LT(o^2) / d + eps)) * norm) * gate(z), the gate's value rounded first.
+// Two kernels with a barrier between: delta_update writes o to `out`, delta_norm finishes it in place.
+// q, k: rows of key_heads * d; v, z, out: rows of value_heads * d; beta: rows of value_heads; alpha: the same, or of
+// value_heads * d with channel_decay; state: value_heads * d * d. Sequences lie back to back in all of them.
+// Items of delta_update: sequences * value_heads * blocks of kDeltaRows memory rows; of delta_norm: sequences * rows *
+// value_heads.
+struct DeltaArgs {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  const float* z = nullptr;
+  const float* beta = nullptr;
+  const float* alpha = nullptr;
+  const float* norm = nullptr;
+  void* state = nullptr;
+  float* out = nullptr;
+  uint64_t sequences = 1, rows = 1, value_heads = 1, key_heads = 1, d = 0;
+  float eps = 0;
+  Dtype state_type = Dtype::F32;  // F32 or BF16
+  bool channel_decay = false;
+  graph::KeyHeadOf key_head_of = graph::KeyHeadOf::Modulo;
+  graph::GateKind gate = graph::GateKind::Silu;
+};
+inline constexpr uint64_t kDeltaRows = 16;
+TW_INLINE constexpr uint64_t delta_update_items(const DeltaArgs& a) {
+  return a.sequences * a.value_heads * ((a.d + kDeltaRows - 1) / kDeltaRows);
+}
+TW_INLINE constexpr uint64_t delta_norm_items(const DeltaArgs& a) { return a.sequences * a.rows * a.value_heads; }
+
+}  // namespace tw::lane::cpu

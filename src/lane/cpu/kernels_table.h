@@ -1,0 +1,42 @@
+#pragma once
+
+// The table of one instruction set, filled from the templates.
+
+#include "lane/cpu/argmax_kernels.h"
+#include "lane/cpu/attention_kernels.h"
+#include "lane/cpu/carried_kernels.h"
+#include "lane/cpu/elementwise_kernels.h"
+#include "lane/cpu/kernels.h"
+#include "lane/cpu/move_kernels.h"
+#include "lane/cpu/norm_kernels.h"
+#include "lane/cpu/rope_kernels.h"
+
+namespace tw::lane::cpu {
+
+template <class S>
+constexpr Kernels kernels_of() {
+  return {.norm = norm<S>,
+          .l2_norm = l2_norm<S>,
+          .softmax = softmax<S>,
+          .quant = quant<S>,
+          .binary = binary<S>,
+          .scale = scale<S>,
+          .swiglu = swiglu<S>,
+          .unary = unary<S>,
+          .gates = gates<S>,
+          .rope = rope<S>,
+          .gather = gather<S>,
+          .copy = copy<S>,
+          .transpose = transpose<S>,
+          .cache_write = cache_write<S>,
+          .conv = conv<S>,
+          .delta_update = delta_update<S>,
+          .delta_norm = delta_norm<S>,
+          .argmax_scan = argmax_scan<S>,
+          .argmax_merge = argmax_merge<S>,
+          .attention_chunks = attention_chunks<S>,
+          .attention_merge = attention_merge<S>,
+          .attention_rows = attention_rows<S>};
+}
+
+}  // namespace tw::lane::cpu

@@ -1,0 +1,113 @@
+#pragma once
+
+// Copies, gathers and cache writes (move.h), as templates over the instruction set.
+
+#include "lane/cpu/move.h"
+#include "lane/cpu/reduce.h"
+
+namespace tw::lane::cpu {
+
+// Elements of a stored type: `load` widens 16 (or n) of them, `store` rounds. offset: the element's address.
+template <class S>
+struct StoredF32 {
+  using Element = float;
+  TW_SIMD auto load(const Element* p) { return S::load(p); }
+  TW_SIMD auto load(const Element* p, int n) { return S::load(p, n); }
+  TW_SIMD void store(Element* p, typename S::V v) { S::store(p, v); }
+  TW_SIMD void store(Element* p, typename S::V v, int n) { S::store(p, v, n); }
+};
+template <class S>
+struct StoredF16 {
+  using Element = uint16_t;
+  TW_SIMD auto load(const Element* p) { return S::load_f16(p); }
+  TW_SIMD auto load(const Element* p, int n) { return S::load_f16(p, n); }
+  TW_SIMD void store(Element* p, typename S::V v) { S::store_f16(p, v); }
+  TW_SIMD void store(Element* p, typename S::V v, int n) { S::store_f16(p, v, n); }
+};
+template <class S>
+struct StoredBf16 {
+  using Element = uint16_t;
+  TW_SIMD auto load(const Element* p) { return S::load_bf16(p); }
+  TW_SIMD auto load(const Element* p, int n) { return S::load_bf16(p, n); }
+  TW_SIMD void store(Element* p, typename S::V v) { S::store_bf16(p, v); }
+  TW_SIMD void store(Element* p, typename S::V v, int n) { S::store_bf16(p, v, n); }
+};
+
+// Calls body(stored) with the struct for a type.
+template <class S, class Body>
+TW_INLINE inline void with_stored(Dtype type, Body body) {
+  if (type == Dtype::F16) return body(StoredF16<S>{});
+  if (type == Dtype::BF16) return body(StoredBf16<S>{});
+  return body(StoredF32<S>{});
+}
+
+template <class S, class From, class To>
+TW_INLINE inline void convert(From, const typename From::Element* x, To, typename To::Element* y, uint64_t n) {
+  uint64_t i = 0;
+  for (; i + 16 <= n; i += 16) To::store(y + i, From::load(x + i));
+  if (i < n) To::store(y + i, From::load(x + i, static_cast<int>(n - i)), static_cast<int>(n - i));
+}
+
+template <class S>
+void gather(const GatherArgs& a, Range range, std::byte*) {
+  with_stored<S>(a.type, [&](auto stored) {
+    using Element = typename decltype(stored)::Element;
+    const auto* table = static_cast<const Element*>(a.table);
+    for (uint64_t row = range.begin; row < range.end; ++row) {
+      const auto from = static_cast<uint64_t>(a.index != nullptr ? a.index[row] : static_cast<int32_t>(a.fixed)) - 1;
+      float* out = a.out + row * a.cols;
+      convert<S>(stored, table + from * a.cols, StoredF32<S>{}, out, a.cols);
+      if (a.scale == 1.0f) continue;
+      const auto factor = S::set(a.scale);
+      each16<S>(0, a.cols, [=](auto lanes, uint64_t i) { lanes.store(out + i, S::mul(lanes.load(out + i), factor)); });
+    }
+  });
+}
+
+template <class S>
+void copy(const CopyArgs& a, Range range, std::byte*) {
+  with_stored<S>(a.x_type, [&](auto from) {
+    with_stored<S>(a.y_type, [&](auto to) {
+      const auto* x = static_cast<const typename decltype(from)::Element*>(a.x) + a.x_offset;
+      auto* y = static_cast<typename decltype(to)::Element*>(a.y) + a.y_offset;
+      for (uint64_t unit = range.begin; unit < range.end; ++unit)
+        convert<S>(from, x + unit * a.x_pitch, to, y + unit * a.y_pitch, a.width);
+    });
+  });
+}
+
+template <class S>
+void transpose(const TransposeArgs& a, Range range, std::byte*) {
+  for (uint64_t c = range.begin; c < range.end; ++c)
+    for (uint64_t r = 0; r < a.rows; ++r) a.y[c * a.rows + r] = a.x[r * a.cols + c];
+}
+
+template <class S>
+void cache_write(const CacheWriteArgs& a, Range range, std::byte*) {
+  with_stored<S>(a.to.type, [&](auto stored) {
+    using Stored = decltype(stored);
+    auto* data = const_cast<typename Stored::Element*>(static_cast<const typename Stored::Element*>(a.to.data));
+    for (uint64_t item = range.begin; item < range.end; ++item) {
+      const uint64_t head = item % a.kv_heads;
+      const uint64_t sequence = item / a.kv_heads / a.rows;
+      const auto first =
+          static_cast<uint64_t>(a.position != nullptr ? a.position[sequence] : static_cast<int32_t>(a.fixed)) - 1;
+      const uint64_t j = first + item / a.kv_heads % a.rows;
+      const float* src = a.src + item * a.width;
+      auto* to = data + sequence * a.to.sequence_stride + head * a.to.head_stride;
+      if (!a.to.blocked) {
+        convert<S>(StoredF32<S>{}, src, stored, to + j * a.to.position_stride, a.width);
+        continue;
+      }
+      auto* lane = to + j / kPositionBlock * kPositionBlock * a.width + j % kPositionBlock;
+      typename Stored::Element narrow[16];
+      for (uint64_t e = 0; e < a.width; e += 16) {
+        const auto count = static_cast<int>(least(16, a.width - e));
+        Stored::store(narrow, StoredF32<S>::load(src + e, count));
+        for (int i = 0; i < count; ++i) lane[(e + static_cast<uint64_t>(i)) * kPositionBlock] = narrow[i];
+      }
+    }
+  });
+}
+
+}  // namespace tw::lane::cpu

@@ -1,0 +1,104 @@
+#include "lane/cpu/pool.h"
+
+#include <immintrin.h>
+
+#include "base/check.h"
+
+namespace tw::lane::cpu {
+namespace {
+
+// How long a thread spins (about 20 us and 50 us) before it gives the processor away.
+constexpr int kBarrierSpins = 500;
+constexpr int kParkSpins = 1000;
+
+constexpr unsigned kDefaultControl = 0x1f80;  // exceptions masked, nearest even, no FTZ, no DAZ
+
+// With more threads than processors spinning only delays the one that is waited for.
+int spins(int wanted, unsigned threads) { return threads <= std::thread::hardware_concurrency() ? wanted : 1; }
+
+}  // namespace
+
+FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(kDefaultControl); }
+FloatEnvironment::~FloatEnvironment() { _mm_setcsr(saved_); }
+
+Pool::Pool(unsigned threads) : threads_(threads) {
+  TW_CHECK(threads >= 1, "a pool of {} threads", threads);
+  for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
+}
+
+Pool::~Pool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_.store(true);
+    round_.fetch_add(1);
+  }
+  start_.notify_all();
+  for (std::thread& thread : workers_) thread.join();
+}
+
+void Pool::run_erased(Erased call, const void* work) {
+  const FloatEnvironment environment;
+  if (threads_ == 1) return call(work, 0);
+  call_ = call;
+  work_ = work;
+  running_.store(threads_ - 1, std::memory_order_relaxed);
+  // Sequentially consistent with a worker's own "parked, then look again", so that one of the two sees the other.
+  round_.fetch_add(1);
+  if (parked_.load() != 0) {
+    { const std::lock_guard lock(mutex_); }
+    start_.notify_all();
+  }
+  call(work, 0);
+  const int limit = spins(kBarrierSpins, threads_);
+  for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
+    if (spin < limit)
+      _mm_pause();
+    else
+      std::this_thread::yield();
+  }
+}
+
+// The number of a round later than `seen`.
+uint64_t Pool::await_round(uint64_t seen) {
+  const int limit = spins(kParkSpins, threads_);
+  for (int spin = 0; spin < limit; ++spin) {
+    const uint64_t now = round_.load(std::memory_order_acquire);
+    if (now != seen) return now;
+    _mm_pause();
+  }
+  std::unique_lock lock(mutex_);
+  parked_.fetch_add(1);
+  start_.wait(lock, [&] { return round_.load() != seen; });
+  parked_.fetch_sub(1);
+  return round_.load();
+}
+
+void Pool::worker(unsigned thread) {
+  const FloatEnvironment environment;
+  uint64_t seen = 0;
+  for (;;) {
+    seen = await_round(seen);
+    if (stop_.load()) return;
+    call_(work_, thread);
+    running_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void Pool::barrier() {
+  if (threads_ == 1) return;
+  const uint64_t phase = phase_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  const int limit = spins(kBarrierSpins, threads_);
+  for (int spin = 0; phase_.load(std::memory_order_acquire) == phase; ++spin) {
+    if (spin < limit)
+      _mm_pause();
+    else
+      std::this_thread::yield();
+  }
+}
+
+}  // namespace tw::lane::cpu

@@ -1,0 +1,75 @@
+#include "lane/cpu/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+namespace tw::lane::cpu {
+namespace {
+
+TEST(Pool, EveryThreadRunsOnceARun) {
+  for (const unsigned threads : {1u, 2u, 5u}) {
+    Pool pool(threads);
+    std::vector<int> count(threads, 0);
+    for (int round = 0; round < 200; ++round) pool.run([&](unsigned thread) { ++count[thread]; });
+    EXPECT_EQ(count, std::vector<int>(threads, 200));
+  }
+}
+
+TEST(Pool, AParkedPoolWakesUp) {
+  Pool pool(3);
+  std::atomic<int> calls{0};
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    pool.run([&](unsigned) { ++calls; });
+  }
+  EXPECT_EQ(calls, 15);
+}
+
+TEST(Pool, WhatWasWrittenBeforeABarrierIsReadAfterIt) {
+  for (const unsigned threads : {1u, 2u, 3u, 7u}) {
+    Pool pool(threads);
+    std::vector<int> value(threads, 0);
+    std::atomic<int> wrong{0};
+    pool.run([&](unsigned thread) {
+      for (int step = 1; step <= 100; ++step) {
+        value[thread] = step;
+        pool.barrier();
+        for (const int v : value) wrong += v != step;
+        pool.barrier();
+      }
+    });
+    EXPECT_EQ(wrong, 0) << threads << " threads";
+  }
+}
+
+TEST(Pool, ItemsAreHandedOutOnce) {
+  Pool pool(4);
+  ItemCounter counter;
+  std::vector<std::atomic<int>> taken(1003);
+  pool.run([&](unsigned) {
+    for (Range range = counter.next(taken.size(), 7); range.begin < range.end; range = counter.next(taken.size(), 7))
+      for (uint64_t i = range.begin; i < range.end; ++i) ++taken[i];
+  });
+  for (const auto& count : taken) EXPECT_EQ(count, 1);
+}
+
+TEST(Pool, DenormalsAreKeptOnEveryThread) {
+  Pool pool(3);
+  std::vector<float> result(3, 0);
+  const volatile float small = std::numeric_limits<float>::min();
+  pool.run([&](unsigned thread) { result[thread] = small * 0.5f; });
+  EXPECT_EQ(result, std::vector<float>(3, 0x1p-127f));
+}
+
+TEST(Pool, ManyPoolsStartAndEndCleanly) {
+  for (int i = 0; i < 30; ++i) {
+    Pool pool(1 + static_cast<unsigned>(i) % 4);
+    if (i % 2 == 0) pool.run([](unsigned) {});
+  }
+}
+
+}  // namespace
+}  // namespace tw::lane::cpu
