@@ -1,3 +1,6 @@
+// Products and mixtures, in one unit because a mixture multiplies by the same templates.
+
+#include "lane/cpu/moe_kernels.h"
 #include "lane/cpu/product_kernel.h"
 #include "lane/cpu/simd_avx2.h"
 
@@ -6,5 +9,8 @@ namespace tw::lane::cpu {
 void product_avx2(const ProductArgs& args, Range range, std::byte* scratch) {
   ProductOf<Avx2>::run(args, range, scratch);
 }
+
+extern const MoeKernels kMoeAvx2;
+constexpr MoeKernels kMoeAvx2 = moe_kernels_of<Avx2>();
 
 }  // namespace tw::lane::cpu

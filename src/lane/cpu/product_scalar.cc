@@ -1,3 +1,6 @@
+// Products and mixtures, in one unit because a mixture multiplies by the same templates.
+
+#include "lane/cpu/moe_kernels.h"
 #include "lane/cpu/product_kernel.h"
 #include "lane/cpu/simd_scalar.h"
 
@@ -6,5 +9,8 @@ namespace tw::lane::cpu {
 void product_scalar(const ProductArgs& args, Range range, std::byte* scratch) {
   ProductOf<Scalar>::run(args, range, scratch);
 }
+
+extern const MoeKernels kMoeScalar;
+constexpr MoeKernels kMoeScalar = moe_kernels_of<Scalar>();
 
 }  // namespace tw::lane::cpu

@@ -22,6 +22,7 @@ std::vector<Kernel> kernels_here() {
   std::vector<Kernel> kernels;
   for (const Isa isa : kIsas)
     if (supported(isa)) kernels.push_back({name(isa), product_kernel(isa)});
+  kernels.push_back({"emulated avx512", product_emulated_avx512});
   return kernels;
 }
 

@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "gguf/block_test_data.h"
+#include "lane/cpu/moe.h"
 #include "lane/cpu/pack.h"
 #include "lane/cpu/product.h"
 
 namespace tw::lane::cpu {
+
+// AVX-512 on emulated intrinsics (product_emulated_test.cc).
+void product_emulated_avx512(const ProductArgs& args, Range range, std::byte* scratch);
+extern const MoeKernels kMoeEmulatedAvx512;
 
 // Aligned storage whose bytes past the end are watched by the sanitizers.
 class Aligned {

@@ -1,0 +1,107 @@
+#pragma once
+
+// The mixture of experts (graph::Moe), as phases with a barrier between them. Every (row, pick) has a slot; slots are
+// sorted by expert, so an expert's weights are read once for all rows that chose it. A slot's values depend on its row
+// and expert alone.
+//
+//   phase    items                                  computes
+//   logits   panels of the router                   x router + router_bias
+//   choose   rows                                   P; the picks, their scores and factors
+//   group    1                                      slots, sorted by expert
+//   gather   slots                                  the slot's input: its row's, or its score times it, quantized
+//   hidden   active experts x blocks of 32 hidden   act(gate + bias, up + bias), quantized
+//   down     active experts x panels of d           down + bias
+//   combine  rows                                   y = c_1 y_1, then y = fma(c_i, y_i, y) in the order of the picks
+//
+// With P_i the score of pick i and s their sum, chained in the order of the picks:
+//   c_i = P_i (1 with weigh_inputs);  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/op.h"
+#include "lane/cpu/isa.h"
+#include "lane/cpu/pack_layout.h"
+#include "lane/cpu/quant.h"
+#include "lane/cpu/simd.h"
+
+namespace tw::lane::cpu {
+
+// What the phases of one launch hand on, in memory all threads share.
+struct MoeWork {
+  float* scores = nullptr;           // [rows][experts]: logits, then P
+  uint32_t* picks = nullptr;         // [rows][used]: experts
+  float* pick_scores = nullptr;      // [rows][used]
+  float* factors = nullptr;          // [rows][used]: c
+  uint32_t* slots = nullptr;         // [rows][used]: slot of the pick
+  uint32_t* pick_of = nullptr;       // [slots]: row * used + pick
+  uint32_t* active = nullptr;        // [experts]: experts with slots, ascending
+  uint32_t* first = nullptr;         // [experts + 1]: first slot of the a-th active expert, and the end
+  uint32_t* active_count = nullptr;  // [1]
+  float* input = nullptr;            // [slots][d], where the plain form is read
+  QuantView input_quant;             // where the quantized form is read
+  int32_t* input_halves = nullptr;   // [slots][d / 32]: sum over the first 16 values
+  float* hidden = nullptr;           // [slots][hidden]
+  QuantView hidden_quant;
+  int32_t* hidden_halves = nullptr;
+  float* output = nullptr;  // [slots][d]
+  size_t bytes = 0;
+};
+
+// router: experts x d; gate, up: groups = experts of hidden x d; down: groups = experts of d x hidden.
+// Requires used <= experts, and groups_kept groups to hold at least `used` experts.
+struct MoeArgs {
+  graph::Moe spec;
+  uint64_t rows = 0;
+  uint64_t d = 0;
+  int words = 1;             // as in ProductArgs
+  const float* x = nullptr;  // plain input, where router, gate or up are floating-point, the inputs weighed, or words 0
+  uint64_t x_pitch = 0;
+  QuantView quant;  // quantized input, where words > 0 and router, gate or up are quantized; row r at value r * d
+  Packed router, gate, up, down;
+  const float* router_bias = nullptr;  // the biases may be absent
+  const float* select_bias = nullptr;
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  const float* down_bias = nullptr;
+  float* y = nullptr;  // row r at r * y_pitch
+  uint64_t y_pitch = 0;
+  MoeWork work;  // of moe_work(args, storage)
+};
+
+// Cuts `storage`, 64-byte aligned; its size is the result's `bytes`, which does not depend on storage.
+MoeWork moe_work(const MoeArgs& args, std::byte* storage);
+// Scratch a thread needs in any phase, 64-byte aligned.
+size_t moe_scratch_bytes(const MoeArgs& args);
+
+using MoeKernel = void (*)(const MoeArgs& args, Range range, std::byte* scratch);
+struct MoePhase {
+  MoeKernel run;
+  uint64_t (*items)(const MoeArgs& args);
+};
+inline constexpr int kMoePhases = 7;
+struct MoeKernels {
+  MoePhase phases[kMoePhases];  // in the order above
+};
+const MoeKernels& moe_kernels(Isa isa);
+
+uint64_t moe_logits_items(const MoeArgs& args);
+uint64_t moe_row_items(const MoeArgs& args);
+uint64_t moe_one_item(const MoeArgs& args);
+uint64_t moe_slot_items(const MoeArgs& args);
+uint64_t moe_hidden_items(const MoeArgs& args);
+uint64_t moe_down_items(const MoeArgs& args);
+
+// Most experts that can have slots: min(experts, rows * used).
+uint64_t moe_active_bound(const MoeArgs& args);
+bool moe_reads_plain(const MoeArgs& args);       // the experts' plain input
+bool moe_reads_quantized(const MoeArgs& args);   // the experts' quantized input
+bool moe_quantizes_hidden(const MoeArgs& args);  // between the products
+
+// The picks of one row from its scores P, and their factors: `taken` is room for `experts` bytes. The same code for all
+// instruction sets.
+void moe_choose_row(const MoeArgs& args, uint64_t row, uint8_t* taken);
+// Fills the slots from the picks.
+void moe_group(const MoeArgs& args, Range range, std::byte* scratch);
+
+}  // namespace tw::lane::cpu
