@@ -1,0 +1,111 @@
+#include "lane/cpu/program.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "lane/cpu/binder.h"
+#include "lane/cpu/program_data.h"
+
+namespace tw::lane::cpu {
+
+namespace {
+
+constexpr uint64_t kLine = 64;
+// Turns a thread takes of a call that is shared out as threads come free.
+constexpr uint64_t kTurns = 4;
+
+}  // namespace
+
+Aligned::Aligned(uint64_t bytes) : bytes_((bytes + kLine - 1) / kLine * kLine) {
+  if (bytes_ == 0) return;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(kLine, bytes_)));
+  if (data_ == nullptr) throw std::bad_alloc();
+  std::memset(data_.get(), 0, bytes_);
+}
+
+void Aligned::Free::operator()(std::byte* p) const { std::free(p); }
+
+Program::Program(std::unique_ptr<Data> data) : data_(std::move(data)) {}
+Program::~Program() = default;
+
+Result<std::unique_ptr<Program>> Program::compile(const Schedule& schedule, Isa isa, const WeightStore& weights,
+                                                  States& states, uint32_t threads) {
+  TW_CHECK(threads > 0, "a program runs on at least one thread");
+  auto data = std::make_unique<Data>();
+  data->schedule = schedule;
+  data->threads = threads;
+  TW_TRY_VOID(bind_schedule(*data, isa, weights, states));
+  data->turns = std::make_unique<Turn[]>(data->calls.size());
+  std::unique_ptr<Program> program(new Program(std::move(data)));
+  std::vector<uint32_t> slots(program->data_->sequences.size());
+  for (uint32_t s = 0; s < slots.size(); ++s) slots[s] = s;
+  program->bind(slots);
+  return program;
+}
+
+void Program::bind(std::span<const uint32_t> slots) {
+  TW_CHECK(slots.size() >= data_->sequences.size(), "{} slots for {} sequences", slots.size(), data_->sequences.size());
+  for (const StatePointer& pointer : data_->state_pointers) {
+    *pointer.field = pointer.state->data + slots[pointer.sequence] * pointer.state->bytes + pointer.offset;
+  }
+}
+
+std::span<int32_t> Program::tokens() {
+  const Buffer& buffer = data_->schedule.at(data_->schedule.io.tokens);
+  return {data_->tokens, buffer.size()};
+}
+int32_t& Program::position(uint32_t sequence) { return *data_->sequences[sequence].position; }
+std::span<const float> Program::logits(uint32_t sequence) const {
+  return {data_->sequences[sequence].logits, data_->sequences[sequence].logits_size};
+}
+std::span<const int32_t> Program::next(uint32_t sequence) const {
+  return {data_->sequences[sequence].next, data_->sequences[sequence].next_size};
+}
+std::span<const Call> Program::calls() const { return data_->calls; }
+const Schedule& Program::schedule() const { return data_->schedule; }
+uint64_t Program::bytes() const {
+  uint64_t bytes = data_->arena.size() + data_->shared.size();
+  for (const Aligned& scratch : data_->scratch) bytes += scratch.size();
+  return bytes;
+}
+
+namespace {
+
+// Items [n * i / of, n * (i + 1) / of).
+Range share(uint64_t n, uint64_t i, uint64_t of) { return {n * i / of, n * (i + 1) / of}; }
+
+void run_call(const Call& call, Turn& turn, std::byte* scratch, uint32_t thread, uint32_t threads) {
+  const uint64_t count = call.count(call);
+  if (!call.take_turns || threads == 1) {
+    const Range range = share(count, thread, threads);
+    if (range.begin < range.end) call.run(call, range, scratch);
+    return;
+  }
+  const uint64_t turns = std::min(count, uint64_t{threads} * kTurns);
+  for (Range i = turn.counter.next(turns, 1); i.begin < i.end; i = turn.counter.next(turns, 1)) {
+    call.run(call, share(count, i.begin, turns), scratch);
+  }
+}
+
+}  // namespace
+
+void Program::run(Pool& pool) {
+  Data& d = *data_;
+  TW_CHECK(pool.threads() <= d.threads, "compiled for {} threads, run on {}", d.threads, pool.threads());
+  for (size_t i = 0; i < d.calls.size(); ++i) {
+    if (d.calls[i].take_turns) d.turns[i].counter.reset();
+  }
+  pool.run([&d, &pool](unsigned thread) {
+    std::byte* scratch = d.scratch[thread].get();
+    for (size_t i = 0; i < d.calls.size(); ++i) {
+      const Call& call = d.calls[i];
+      if (call.barrier && i != 0) pool.barrier();
+      run_call(call, d.turns[i], scratch, thread, pool.threads());
+    }
+  });
+}
+
+}  // namespace tw::lane::cpu

@@ -1,0 +1,51 @@
+#pragma once
+
+// The carried state of a number of sequences. Slot b of every state lies b times its bytes into one array, so that a
+// batch over neighbouring slots can read it as one array.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "lane/schedule.h"
+
+namespace tw::lane::cpu {
+
+class States {
+ public:
+  explicit States(uint32_t slots) : slots_(slots) {}
+
+  // Makes room for every state of `schedule` (by name less the "_s<b>" of a batch's sequence), zeroed and untouched, so
+  // that pages take memory only once they are used. Refuses when the machine has no room.
+  Result<void> prepare(const Schedule& schedule);
+
+  struct State {
+    std::string name;
+    uint64_t bytes = 0;  // of one slot, rounded up to whole cache lines
+    std::byte* data = nullptr;
+  };
+  // The state that a buffer of a schedule names. Requires that prepare has seen it.
+  [[nodiscard]] const State& of(const Buffer& buffer) const;
+  [[nodiscard]] uint32_t slots() const { return slots_; }
+
+  void zero(uint32_t slot);
+  // Every state of a slot in order of first appearance.
+  [[nodiscard]] std::vector<std::byte> bytes(uint32_t slot) const;
+
+ private:
+  uint32_t slots_;
+  std::deque<State> states_;  // programs keep pointers to its items
+  std::vector<std::shared_ptr<void>> memory_;
+  std::unordered_map<std::string, size_t> by_name_;
+};
+
+// A state's name without the suffix of its sequence.
+std::string_view base_name(const Buffer& buffer);
+
+}  // namespace tw::lane::cpu
