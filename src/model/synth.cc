@@ -4,9 +4,9 @@
 
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "gguf/writer.h"
+#include "model/format_mix.h"
 #include "model/registry.h"
 #include "model/synth_shape.h"
 #include "model/synth_vocabulary.h"
@@ -15,59 +15,6 @@
 namespace tw::model {
 
 namespace {
-
-// A mixture of formats: `better` for what loses most (values, down products of some layers, the head), `experts` for
-// the experts' matrices.
-struct FormatMix {
-  std::string_view name;
-  gguf::Format base;
-  gguf::Format better;
-  gguf::Format experts;
-};
-
-constexpr FormatMix kMixes[] = {
-    {"Q4_K_M", gguf::Format::Q4_K, gguf::Format::Q6_K, gguf::Format::Q4_K},
-    {"Q5_K_M", gguf::Format::Q5_K, gguf::Format::Q6_K, gguf::Format::Q5_K},
-    {"MXFP4_MOE", gguf::Format::Q8_0, gguf::Format::Q8_0, gguf::Format::MXFP4},
-};
-
-Result<FormatMix> find_mix(std::string_view name) {
-  for (const FormatMix& mix : kMixes)
-    if (mix.name == name) return mix;
-  const std::optional<gguf::Format> format = gguf::format_of_name(name);
-  if (format && can_fill(*format)) return FormatMix{name, *format, *format, *format};
-  std::string known;
-  for (const gguf::FormatInfo& entry : gguf::all_formats())
-    if (can_fill(entry.format)) known += fmt::format("{} ", entry.name);
-  for (const FormatMix& mix : kMixes) known += fmt::format("{} ", mix.name);
-  return refuse(RefusalKind::Usage, fmt::format("format {}", name),
-                fmt::format("random weights have one of the formats {}", known.substr(0, known.size() - 1)));
-}
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-// Every row must be whole blocks; K-quants whose rows are not fall back as quantizers do.
-gguf::Format fitting(gguf::Format format, uint64_t row_length) {
-  if (row_length % gguf::info(format).block == 0) return format;
-  return row_length % gguf::info(gguf::Format::Q8_0).block == 0 ? gguf::Format::Q8_0 : gguf::Format::F16;
-}
-
-gguf::Format choose_format(const FormatMix& mix, const WantedTensor& tensor, bool tied, uint32_t layers) {
-  if (tensor.spec->content != Content::Matrix) return gguf::Format::F32;
-  const std::string_view name = tensor.name;
-  gguf::Format format = contains(name, "_exps.") ? mix.experts : mix.base;
-  const bool is_head = name == "output.weight" || (tied && name == "token_embd.weight");
-  bool sensitive = is_head;
-  if (contains(name, "attn_v.") || contains(name, "ffn_down")) {
-    // The first and last eighths of the layers, and every third between.
-    const auto layer = static_cast<uint32_t>(std::strtoul(tensor.name.c_str() + 4, nullptr, 10));
-    const uint32_t eighth = layers / 8;
-    sensitive = layer < eighth || layer >= layers - eighth || (layer - eighth) % 3 == 2;
-  }
-  if (sensitive && mix.better != mix.base && !(mix.experts != mix.base && contains(name, "_exps.")))
-    format = mix.better;
-  return fitting(format, tensor.shape[0]);
-}
 
 // Spread so that a product of normed rows has deviation 1, and the logits have about 2.
 float deviation_of(const WantedTensor& tensor, bool tied) {
@@ -127,7 +74,7 @@ Result<Layout> read_layout(const FamilyInfo& family, const gguf::FileSpec& spec)
 Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out) {
   const FamilyInfo* family = find_family(spec.architecture);
   if (family == nullptr) return refuse_architecture("--arch", spec.architecture);
-  TW_TRY(const FormatMix mix, find_mix(spec.format));
+  TW_TRY(const FormatMix mix, find_mix(spec.format, can_fill));
   TW_TRY(const SynthShape shape, parse_shape(*family, spec.shape));
   gguf::FileSpec file{.metadata = shape_metadata(*family, shape)};
   TW_TRY(const Layout layout, read_layout(*family, file));
@@ -138,7 +85,11 @@ Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out)
   std::vector<WantedTensor> written;
   for (const WantedTensor& tensor : wanted_tensors(layout, family->tensors)) {
     if (!is_written(tensor, shape)) continue;
-    const gguf::Format format = choose_format(mix, tensor, tied, static_cast<uint32_t>(layout.layers.size()));
+    const bool head = tensor.name == "output.weight" || (tied && tensor.name == "token_embd.weight");
+    const gguf::Format format =
+        tensor.spec->content == Content::Matrix
+            ? matrix_format(mix, tensor.name, tensor.shape[0], head, static_cast<uint32_t>(layout.layers.size()))
+            : gguf::Format::F32;
     file.tensors.push_back({tensor.name, format, tensor.shape});
     written.push_back(tensor);
   }
