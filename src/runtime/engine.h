@@ -3,6 +3,7 @@
 // A model ready to run: its constants in the lane's storage, the carried state of a number of sequences, and a compiled
 // schedule for each form of the step that has been asked for. Tokens here are the vocabulary's 0-based ids.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,6 +31,8 @@ struct EngineOptions {
   uint32_t slots = 1;                 // sequences whose state is kept at once, 1 to 64
   uint32_t chunk = 512;               // the most rows of a prompt taken in one step, 1 to 512
   lane::Dtype cache = lane::Dtype::F32;
+  // When set, a long prompt ends between two chunks with a refusal of kind Interrupted.
+  const std::atomic<bool>* interrupted = nullptr;
   // Called while weights are prepared, with the bytes done and the bytes of all.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
