@@ -1,0 +1,203 @@
+// The command line as a user meets it: exit codes, what goes where, JSON that parses.
+
+#include "cli/app.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tw::cli {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+};
+
+Ran run(std::vector<std::string> arguments) {
+  std::vector<const char*> argv{"tilewright"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = run_app(static_cast<int>(argv.size()), argv.data());
+  std::fflush(stdout);
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+const std::string kModel = "models/fable-3m-q8_0.gguf";
+
+// A file of the test's own that is gone afterwards.
+class Scratch {
+ public:
+  explicit Scratch(std::string_view name)
+      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-" + std::string(name))) {}
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(Cli, HelpTeachesEveryVerb) {
+  const Ran help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const std::string verb :
+       {"run", "inspect", "tokenize", "graph", "plan", "logits", "synth", "quantize", "bench"}) {
+    EXPECT_THAT(help.out, HasSubstr(verb));
+    const Ran verb_help = run({verb, "--help"});
+    EXPECT_EQ(verb_help.code, 0) << verb;
+    EXPECT_THAT(verb_help.out, HasSubstr("--help")) << verb;
+  }
+}
+
+TEST(Cli, AWrongCommandLineIsUsage) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
+                                                {"rum"},
+                                                {"run", "--wrong"},
+                                                {"run", kModel, "x", "--numerics", "int4"},
+                                                {"plan", kModel, "--form", "chunk:0"},
+                                                {"logits", kModel, "--tokens", "1,x"},
+                                                {"run", kModel, "x", "--temp", "-1"},
+                                                {"run", kModel, "x", "--isa", "sse9"}}) {
+    const Ran ran = run(wrong);
+    EXPECT_EQ(ran.code, 2) << (wrong.empty() ? "" : wrong[0]);
+    EXPECT_NE(ran.err, "");
+    EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST(Cli, AFileThatIsNotThereIsRefusedByName) {
+  for (const char* verb : {"run", "inspect", "tokenize", "graph", "plan", "logits", "bench"}) {
+    const Ran ran = run({verb, "nowhere.gguf"});
+    EXPECT_EQ(ran.code, 1) << verb;
+    EXPECT_THAT(ran.err, HasSubstr("nowhere.gguf")) << verb;
+    EXPECT_EQ(ran.out, "") << verb;
+  }
+}
+
+TEST(Cli, InspectShowsTensorsAndTheVerdict) {
+  const Ran text = run({"inspect", kModel});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, HasSubstr("This build can run it: qwen35moe, 8 layers"));
+  const auto json = nlohmann::json::parse(run({"inspect", kModel, "--json"}).out);
+  EXPECT_EQ(json["verdict"]["runs"], true);
+  EXPECT_EQ(json["metadata"]["general.architecture"], "qwen35moe");
+  EXPECT_GT(json["tensors"].size(), 100U);
+}
+
+TEST(Cli, TokenizePrintsIdsThatTheModelWasMadeWith) {
+  const Ran ran = run({"tokenize", kModel, "-p", "Grandfather Frog smiled and", "--ids"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, "2045,38,81,1103,1057,732,1575,271\n");
+}
+
+TEST(Cli, GraphAndPlanPrintEveryForm) {
+  for (const char* form : {"decode", "chunk:16", "chunk:3:all", "batch:2"}) {
+    EXPECT_THAT(run({"graph", kModel, "--form", form, "-c", "64"}).out, HasSubstr("gated_delta")) << form;
+    const auto json = nlohmann::json::parse(run({"plan", kModel, "--form", form, "-c", "64", "--json"}).out);
+    EXPECT_EQ(json["form"], form);
+    EXPECT_GT(json["launches"].size(), 100U);
+    EXPECT_GT(json["census"]["delta"], 0);
+  }
+}
+
+std::string hash_of(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"logits", kModel, "-p",    "The old king had three daughters, and",
+                                     "--last", "4",    "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return nlohmann::json::parse(run(arguments).out)["hash"];
+}
+
+TEST(Cli, TheHashOfTheLogitsIsOneWhateverTheyAreMadeWith) {
+  const std::string want = hash_of({"--threads", "1"});
+  EXPECT_EQ(hash_of({"--threads", "2"}), want);
+  EXPECT_EQ(hash_of({"--isa", "scalar"}), want);
+  for (const char* chunk : {"1", "7", "16", "17", "64"}) EXPECT_EQ(hash_of({"--chunk", chunk}), want) << chunk;
+  EXPECT_NE(hash_of({"--numerics", "precise"}), want);
+}
+
+TEST(Cli, LogitsAreWrittenAsRowsOfFloats) {
+  const Scratch file("logits.f32");
+  const Ran ran = run({"logits", kModel, "--tokens", "2045,38,81", "--last", "2", "-o", file.path()});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("2 rows of 2048 logits, hash "));
+  EXPECT_EQ(std::filesystem::file_size(file.path()), 2U * 2048 * 4);
+}
+
+TEST(Cli, RunPrintsTheStoryOnStdoutAndTheRestOnStderr) {
+  const Ran ran = run({"run", "-p", "Once upon a time", "-n", "12", "--temp", "0"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(ran.out.starts_with("Once upon a time")) << ran.out;
+  EXPECT_GT(ran.out.size(), 30U);
+  EXPECT_THAT(ran.err, HasSubstr("decode 12 tokens"));
+}
+
+TEST(Cli, RunEndsAtAStopStringWithoutPrintingIt) {
+  const auto free =
+      nlohmann::json::parse(run({"run", "-p", "Once upon a time", "-n", "40", "--temp", "0", "--json"}).out);
+  const std::string text = free["text"];
+  ASSERT_GT(text.size(), 20U);
+  const std::string stop = text.substr(10, 5);
+  const auto stopped = nlohmann::json::parse(
+      run({"run", "-p", "Once upon a time", "-n", "40", "--temp", "0", "--json", "--stop", stop}).out);
+  EXPECT_EQ(stopped["ended"], "stop string");
+  EXPECT_EQ(stopped["text"], text.substr(0, text.find(stop)));
+}
+
+TEST(Cli, AFullContextEndsWithAMessage) {
+  const Ran ran = run({"run", "-p", "Once upon a time", "-n", "100", "-c", "16", "--ignore-eos"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("The context of 16 positions is full"));
+  const Ran none = run({"run", "-p", "Once upon a time there was a", "-c", "4"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("it holds 4"));
+}
+
+TEST(Cli, ABatchGivesEachLineTheTextItHasAlone) {
+  const Scratch file("prompts.txt");
+  std::ofstream(file.path()) << "The fox said\nOnce upon a time\nLong ago\n";
+  const auto batch =
+      nlohmann::json::parse(run({"run", kModel, "--batch", file.path(), "-n", "16", "--seed", "5", "--json"}).out);
+  ASSERT_EQ(batch.size(), 3U);
+  for (const auto& one : batch) {
+    const auto alone = nlohmann::json::parse(
+        run({"run", kModel, one["prompt"].get<std::string>(), "-n", "16", "--seed", "5", "--json"}).out);
+    EXPECT_EQ(one["tokens"], alone["tokens"]) << one["prompt"];
+  }
+}
+
+TEST(Cli, ASynthesizedModelIsInspectedQuantizedAndRun) {
+  const Scratch made("synth.gguf"), small("synth-q4.gguf");
+  ASSERT_EQ(run({"synth", "--arch", "qwen3", "--format", "F32", "--seed", "3", "-o", made.path()}).code, 0);
+  ASSERT_EQ(run({"quantize", made.path(), small.path(), "Q8_0"}).code, 0);
+  EXPECT_LT(std::filesystem::file_size(small.path()), std::filesystem::file_size(made.path()));
+  const auto json = nlohmann::json::parse(run({"inspect", small.path(), "--json"}).out);
+  EXPECT_EQ(json["verdict"]["runs"], true) << json["verdict"];
+  EXPECT_EQ(run({"run", small.path(), "abc", "-n", "4", "-q"}).code, 0);
+  EXPECT_EQ(run({"quantize", made.path(), small.path(), "Q9_X"}).code, 2);
+}
+
+TEST(Cli, BenchReportsSharesOfWhatWasMeasured) {
+  const auto json = nlohmann::json::parse(
+      run({"bench", kModel, "--pp", "16", "--tg", "4", "-r", "1", "--threads", "1", "--json"}).out);
+  EXPECT_GT(json["stream_read_bytes_per_second"], 0);
+  EXPECT_GT(json["int8_dot_peak_per_second"], 0);
+  ASSERT_EQ(json["tests"].size(), 2U);
+  for (const auto& test : json["tests"]) EXPECT_GT(test["tokens_per_second"], 0);
+}
+
+}  // namespace
+}  // namespace tw::cli

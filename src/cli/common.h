@@ -1,0 +1,65 @@
+#pragma once
+
+// Flags and small services that several verbs share.
+
+#include <CLI/CLI.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "gguf/checkpoint.h"
+#include "graph/step_graph.h"
+#include "runtime/engine.h"
+
+namespace tw::cli {
+
+// The model of the command line, or the one that ships with the project: TILEWRIGHT_MODEL, models/ of the current
+// folder, models/ of the folder that this program was built in.
+Result<std::filesystem::path> model_path(const std::string& given);
+Result<gguf::Checkpoint> open_model(const std::string& given);
+
+// How a model runs: -t -c -b --numerics --isa --cache.
+struct EngineFlags {
+  uint32_t threads = 0;
+  uint32_t context = 0;
+  uint32_t chunk = 512;
+  std::string numerics = "int8";
+  std::string isa;
+  std::string cache = "f32";
+
+  void add_to(CLI::App& app);
+  // Numerics, cache and instruction set by name.
+  [[nodiscard]] Result<runtime::EngineOptions> options() const;
+};
+
+// Opens an engine, with a progress bar on stderr when that is a terminal and the weights are many.
+Result<std::unique_ptr<runtime::Engine>> open_engine(const gguf::Checkpoint& checkpoint,
+                                                     runtime::EngineOptions options);
+
+// A step's form by its name on the command line.
+Result<graph::Form> form_of(const std::string& text);
+
+// A whole file as bytes of text; "-" is standard input.
+Result<std::string> read_text(const std::string& path);
+
+// "1,2,3" as numbers.
+Result<std::vector<runtime::Token>> parse_tokens(const std::string& text);
+
+// Set by Ctrl-C from the first call on; a second Ctrl-C ends the process.
+const std::atomic<bool>& interrupted();
+
+void print_json(const nlohmann::ordered_json& json);
+
+// "3.4 MiB".
+std::string human_bytes(uint64_t bytes);
+// "3.25 M".
+std::string human_count(uint64_t count);
+
+}  // namespace tw::cli

@@ -1,0 +1,181 @@
+// tilewright run: continues a text, or each line of a file in lock step.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+#include "cli/verb.h"
+#include "runtime/generate.h"
+
+namespace tw::cli {
+
+namespace {
+
+constexpr std::string_view kStory = "Once upon a time, in a little house at the edge of the forest,";
+
+struct RunFlags {
+  std::string model, model_option, prompt, prompt_option, prompt_file, batch_file;
+  bool json = false, quiet = false, hide_prompt = false;
+  EngineFlags engine;
+  runtime::Request request;
+};
+
+void add_sampling(CLI::App& app, runtime::Sampling& s) {
+  app.add_option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token")->capture_default_str();
+  app.add_option("--top-k", s.top_k, "Keep this many of the likeliest tokens (0: all)")->capture_default_str();
+  app.add_option("--top-p", s.top_p, "Keep the fewest tokens whose probabilities reach this (1: all)")
+      ->capture_default_str();
+  app.add_option("--min-p", s.min_p, "Keep tokens at least this likely, next to the likeliest (0: all)")
+      ->capture_default_str();
+  app.add_option("--repeat-penalty", s.repeat_penalty, "Above 1: what was said lately becomes less likely")
+      ->capture_default_str();
+  app.add_option("--presence-penalty", s.presence_penalty, "Taken off the logit of a token seen lately")
+      ->capture_default_str();
+  app.add_option("--frequency-penalty", s.frequency_penalty, "Taken off for every time it was seen lately")
+      ->capture_default_str();
+  app.add_option("--repeat-last-n", s.penalty_window, "How many tokens are lately")->capture_default_str();
+  app.add_option("-s,--seed", s.seed, "The same seed gives the same text, on every machine")->capture_default_str();
+}
+
+Result<std::string> prompt_of(const RunFlags& flags) {
+  if (!flags.prompt_file.empty()) {
+    TW_TRY(std::string text, read_text(flags.prompt_file));
+    if (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
+  if (!flags.prompt_option.empty()) return flags.prompt_option;
+  if (!flags.prompt.empty()) return flags.prompt;
+  return std::string(kStory);
+}
+
+double rate(size_t tokens, double seconds) { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+
+nlohmann::ordered_json outcome_json(const runtime::Request& request, const runtime::Outcome& outcome) {
+  return {{"prompt", request.prompt},
+          {"text", outcome.text},
+          {"ended", runtime::name(outcome.ended)},
+          {"prompt_tokens", outcome.prompt_tokens},
+          {"tokens", outcome.tokens},
+          {"prompt_tokens_per_second", rate(outcome.prompt_tokens.size(), outcome.prompt_seconds)},
+          {"decode_tokens_per_second", rate(outcome.decode_steps, outcome.decode_seconds)}};
+}
+
+void print_context_full(const runtime::Engine& engine) {
+  fmt::print(stderr, "The context of {} positions is full; -c asks for a longer one (the model was made for {}).\n",
+             engine.facts().context, engine.facts().trained_context);
+}
+
+void print_closing_line(const runtime::Engine& engine, const runtime::Outcome& outcome) {
+  if (outcome.ended == runtime::Ended::ContextFull) print_context_full(engine);
+  fmt::print(stderr, "prompt {} tokens, {:.1f} tokens/s | decode {} tokens, {:.1f} tokens/s | {} | {} threads, {}\n",
+             outcome.prompt_tokens.size(), rate(outcome.prompt_tokens.size(), outcome.prompt_seconds),
+             outcome.tokens.size(), rate(outcome.decode_steps, outcome.decode_seconds), runtime::name(outcome.ended),
+             engine.threads(), lane::cpu::name(engine.isa()));
+}
+
+int exit_code(runtime::Ended ended) { return ended == runtime::Ended::Interrupted ? kInterrupted : kFine; }
+
+Result<int> run_one(const RunFlags& flags, runtime::Engine& engine, const text::Tokenizer& tokenizer) {
+  runtime::Request request = flags.request;
+  TW_TRY(request.prompt, prompt_of(flags));
+  const bool stream = !flags.json;
+  if (stream && !flags.hide_prompt) {
+    fmt::print("{}", request.prompt);
+    std::fflush(stdout);
+  }
+  const auto sink = [](std::string_view text) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  };
+  TW_TRY(const runtime::Outcome outcome,
+         runtime::generate(engine, tokenizer, request, 0, stream ? runtime::TextSink(sink) : runtime::TextSink{},
+                           &interrupted()));
+  if (stream) fmt::print("\n");
+  if (flags.json) print_json(outcome_json(request, outcome));
+  std::fflush(stdout);
+  if (!flags.quiet) print_closing_line(engine, outcome);
+  return exit_code(outcome.ended);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) end = text.size();
+    if (end > at) lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+Result<int> run_batch(const RunFlags& flags, const std::vector<runtime::Request>& requests, runtime::Engine& engine,
+                      const text::Tokenizer& tokenizer) {
+  TW_TRY(const auto outcomes, runtime::generate_batch(engine, tokenizer, requests, {}, &interrupted()));
+  auto json = nlohmann::ordered_json::array();
+  size_t tokens = 0;
+  double seconds = 0;
+  int code = kFine;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (flags.json) {
+      json.push_back(outcome_json(requests[i], outcomes[i]));
+    } else {
+      fmt::print("{}{}\n", flags.hide_prompt ? "" : requests[i].prompt, outcomes[i].text);
+    }
+    tokens += outcomes[i].decode_steps;
+    seconds = std::max(seconds, outcomes[i].decode_seconds);
+    code = std::max(code, exit_code(outcomes[i].ended));
+  }
+  if (flags.json) print_json(json);
+  std::fflush(stdout);
+  if (!flags.quiet) {
+    fmt::print(stderr, "{} sequences | decode {} tokens, {:.1f} tokens/s | {} threads, {}\n", outcomes.size(), tokens,
+               rate(tokens, seconds), engine.threads(), lane::cpu::name(engine.isa()));
+  }
+  return code;
+}
+
+Result<int> run(const RunFlags& flags) {
+  TW_TRY(runtime::EngineOptions options, flags.engine.options());
+  TW_TRY_VOID(runtime::check(flags.request.sampling));
+  std::vector<runtime::Request> requests;
+  if (!flags.batch_file.empty()) {
+    TW_TRY(const std::string text, read_text(flags.batch_file));
+    for (std::string& line : lines_of(text)) {
+      requests.push_back(flags.request);
+      requests.back().prompt = std::move(line);
+    }
+    if (requests.empty()) return refuse(RefusalKind::Usage, flags.batch_file, "holds no line that is not empty");
+    options.slots = static_cast<uint32_t>(requests.size());
+  }
+  TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model_option.empty() ? flags.model : flags.model_option));
+  TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
+  TW_TRY(const auto engine, open_engine(checkpoint, options));
+  return requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer);
+}
+
+}  // namespace
+
+Action add_run(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  flags->request.max_tokens = 200;
+  app.add_option("MODEL", flags->model, "A GGUF checkpoint (default: the story model that ships with the project)");
+  app.add_option("PROMPT", flags->prompt, "The text to continue");
+  app.add_option("-m,--model", flags->model_option, "The same as MODEL");
+  app.add_option("-p,--prompt", flags->prompt_option, "The same as PROMPT");
+  app.add_option("-f,--file", flags->prompt_file, "Read the prompt from a file (-: standard input)");
+  app.add_option("--batch", flags->batch_file, "Run every line of a file as a prompt, in lock step");
+  app.add_option("-n,--predict", flags->request.max_tokens, "The most tokens to make")->capture_default_str();
+  app.add_option("--stop", flags->request.stop, "End where this text appears (may be given several times)");
+  app.add_flag("--ignore-eos", flags->request.ignore_end, "Go on past the end of a text");
+  add_sampling(app, flags->request.sampling);
+  flags->engine.add_to(app);
+  app.add_flag("--no-display-prompt", flags->hide_prompt, "Print what was made, not the prompt");
+  app.add_flag("-q,--quiet", flags->quiet, "No closing line");
+  app.add_flag("--json", flags->json, "Print text, tokens and speeds as JSON at the end");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace tw::cli
