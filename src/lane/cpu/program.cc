@@ -14,8 +14,9 @@ namespace tw::lane::cpu {
 namespace {
 
 constexpr uint64_t kLine = 64;
-// Turns a thread takes of a call that is shared out as threads come free.
-constexpr uint64_t kTurns = 4;
+// Turns a thread takes of a call that is shared out as threads come free: the last one that is under way when the
+// others have ended is what they wait for, so it should be a small part.
+constexpr uint64_t kTurns = 16;
 
 }  // namespace
 

@@ -24,19 +24,21 @@ uint32_t stream_read(const void* data, uint64_t bytes) {
   return sum;
 }
 
-// Eight sums under way, so that the latency of one does not show.
+// Eight sums under way, so that the latency of one does not show. Each has operands of its own that the compiler must
+// read again every round, so that no part of a dot is shared or kept.
 template <class S>
 int32_t dot_rounds(uint64_t rounds) {
-  alignas(64) static constexpr int8_t kBytes[64] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-  const typename S::B u = S::bload(kBytes), s = S::bload(kBytes);
+  alignas(64) int8_t bytes[8][64];
+  for (auto& vector : bytes) {
+    for (int i = 0; i < 64; ++i) vector[i] = static_cast<int8_t>(i);
+  }
   typename S::I sums[8] = {S::izero(), S::izero(), S::izero(), S::izero(),
                            S::izero(), S::izero(), S::izero(), S::izero()};
   for (uint64_t r = 0; r < rounds; ++r) {
+    asm volatile("" : : "r"(bytes) : "memory");
+    const typename S::B s = S::bload(bytes[0]);
 #pragma GCC unroll 8
-    for (auto& sum : sums) {
-      sum = S::dot4_small(sum, u, s);
-      asm volatile("" : : :);
-    }
+    for (int i = 0; i < 8; ++i) sums[i] = S::dot4_small(sums[i], S::bload(bytes[i]), s);
   }
   alignas(64) int32_t lanes[16];
   int32_t total = 0;
