@@ -42,6 +42,8 @@ template <class T>
 nlohmann::json value_of(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return word(value);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return std::stod(fmt::format("{}", value));  // the shortest digits that read back as this float
   } else {
     return value;
   }
