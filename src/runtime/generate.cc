@@ -211,6 +211,7 @@ Result<std::vector<Outcome>> generate_batch(Engine& engine, const text::Tokenize
   }
   TW_TRY_VOID(decode(engine, runs, interrupted));
   std::vector<Outcome> outcomes;
+  outcomes.reserve(runs.size());
   for (Run& run : runs) outcomes.push_back(std::move(run).take());
   return outcomes;
 }
