@@ -1,12 +1,15 @@
-// Any bytes through every kind of tokenizer: encode, decode, stream. The byte-level one must give the bytes back.
+// Any bytes through every kind of tokenizer: encode, decode, stream. The byte-level one must give the bytes back, the
+// SentencePiece one too where the text has no U+2581 of its own, which it cannot tell from a space.
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "text/sample_vocabularies.h"
 #include "text/tokenizer.h"
+#include "text/utf8.h"
 
 namespace {
 
@@ -34,7 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Tokenizer& tokenizer : tokenizers()) {
     const auto tokens = tokenizer.encode(text);
     const auto plain = tokenizer.encode(text, {.add_special = false, .parse_special = false});
-    if (tokenizer.kind() == "gpt2" || tokenizer.kind() == "llama")
+    const bool no_mark = text.find(tw::text::kSpaceMark) == std::string_view::npos;
+    if (tokenizer.kind() == "gpt2" || (tokenizer.kind() == "llama" && no_mark))
       TW_CHECK(tokenizer.decode(plain) == text, "{} {} lost bytes", tokenizer.kind(), tokenizer.pre());
     StreamDecoder stream(tokenizer);
     for (const auto token : tokens) stream.push(token);
