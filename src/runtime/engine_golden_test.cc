@@ -190,7 +190,7 @@ TEST_P(Golden, ASequenceInABatchHasTheBitsItHasAlone) {
 TEST(Goldens, OverAllOfThemOneWordLosesNoMoreThanTheReference) {
   double log_ratio = 0;
   int count = 0;
-  for (const std::string& name : golden::names()) {
+  for (const std::string& name : model::golden_names()) {
     const golden::Case c = golden::load(name);
     if (!rounds_activations(c.format)) continue;
     const auto checkpoint = gguf::Checkpoint::open(c.model);
@@ -212,7 +212,7 @@ TEST(Goldens, OverAllOfThemOneWordLosesNoMoreThanTheReference) {
   EXPECT_LE(ratio, 1.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Golden, testing::ValuesIn(golden::names()), [](const auto& param) {
+INSTANTIATE_TEST_SUITE_P(All, Golden, testing::ValuesIn(model::golden_names()), [](const auto& param) {
   std::string name = param.param;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
