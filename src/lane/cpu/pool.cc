@@ -84,16 +84,14 @@ void Pool::worker(unsigned thread) {
   }
 }
 
+// One counter of arrivals that only grows: the k-th barrier is complete at k * threads. A thread that is already at the
+// next one only adds to it, so nothing is reset and a crossing costs one cache line.
 void Pool::barrier() {
   if (threads_ == 1) return;
-  const uint64_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.store(phase + 1, std::memory_order_release);
-    return;
-  }
+  const uint64_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
+  const uint64_t complete = (before / threads_ + 1) * threads_;
   const int limit = spins(kBarrierSpins, threads_);
-  for (int spin = 0; phase_.load(std::memory_order_acquire) == phase; ++spin) {
+  for (int spin = 0; arrived_.load(std::memory_order_acquire) < complete; ++spin) {
     if (spin < limit)
       _mm_pause();
     else

@@ -61,8 +61,7 @@ class Pool {
 
   alignas(64) std::atomic<uint64_t> round_{0};  // counts runs; the workers' signal
   alignas(64) std::atomic<unsigned> running_{0};
-  alignas(64) std::atomic<unsigned> arrived_{0};
-  alignas(64) std::atomic<uint64_t> phase_{0};  // counts barriers
+  alignas(64) std::atomic<uint64_t> arrived_{0};  // at barriers, ever
 
   std::mutex mutex_;
   std::condition_variable start_;
