@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/checked.h"
+#include "gguf/conversions.h"
 #include "gguf/file_parser.h"
 #include "gguf/name_index.h"
 #include "gguf/names.h"
@@ -140,12 +141,16 @@ Result<std::optional<Value>> alignment_entry(const FileSpec& spec) {
                   fmt::format("the alignment is {}, expected a power of two from {} to {}", spec.alignment,
                               kMinAlignment, kMaxAlignment));
   const auto given = std::ranges::find(spec.metadata, kAlignmentKey, [](const auto& entry) { return entry.first; });
-  const Value expected = value_u32(static_cast<uint32_t>(spec.alignment));
-  if (given == spec.metadata.end())
-    return spec.alignment == kDefaultAlignment ? std::optional<Value>() : std::optional(expected);
-  if (given->second == expected) return std::optional<Value>();
+  if (given == spec.metadata.end()) {
+    if (spec.alignment == kDefaultAlignment) return std::optional<Value>();
+    return std::optional(value_u32(static_cast<uint32_t>(spec.alignment)));
+  }
+  // Any integer serves, as it does for the reader.
+  const Result<uint64_t> value = to_u64({given->first, given->second}, "the metadata");
+  if (value && *value == spec.alignment) return std::optional<Value>();
   return refuse(RefusalKind::Conflict, kAlignmentKey,
-                fmt::format("the metadata has another value than the alignment of the file, {} (u32)", spec.alignment));
+                fmt::format("the metadata has {} for it, expected the alignment of the file, {}",
+                            value ? fmt::format("{}", *value) : describe(given->second), spec.alignment));
 }
 
 Result<void> check_names(const FileSpec& spec) {

@@ -104,6 +104,7 @@ inline std::vector<SampleFile> sample_files() {
       with_tensors("arrays", all_arrays(), {}, 32),
       with_tensors("ranks", {}, ranks, 8),
       with_tensors("alignment_256", {{"general.alignment", value_u32(256)}}, ranks, 256),
+      with_tensors("alignment_i32", {{"general.alignment", scalar(ValueType::I32, int64_t{64})}}, ranks, 64),
       with_tensors("formats", {{"general.name", value_string("formats")}}, one_of_each_format(), 64),
   };
 }

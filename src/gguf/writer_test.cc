@@ -85,6 +85,20 @@ TEST(Writer, EveryAlignmentReadsBackEqual) {
   }
 }
 
+TEST(Writer, AnAlignmentThatTheReaderTakesIsWrittenAsItIs) {
+  for (const ValueType type : {ValueType::U8, ValueType::I8, ValueType::I32, ValueType::U64}) {
+    FileSpec spec;
+    const bool is_signed = type == ValueType::I8 || type == ValueType::I32;
+    spec.metadata = {{"general.alignment", {type, is_signed ? Scalar(int64_t{64}) : Scalar(uint64_t{64})}}};
+    spec.alignment = 64;
+    const auto bytes = write_bytes(spec, no_tensors());
+    ASSERT_TRUE(bytes.ok()) << to_text(bytes.refusal());
+    const auto checkpoint = Checkpoint::parse(*bytes, "aligned").value();
+    EXPECT_EQ(checkpoint.alignment(), 64u);
+    EXPECT_EQ(checkpoint.find("general.alignment")->value, spec.metadata[0].second);
+  }
+}
+
 TEST(Writer, TheBytesAreThoseOfTheFormat) {
   FileSpec spec;
   spec.metadata = {{"k", value_u32(7)}, {"l", value_strings({"ab"})}};
@@ -205,7 +219,12 @@ std::vector<Unwritable> unwritable() {
        {{{"general.alignment", value_u32(64)}}, {}, 32},
        Conflict,
        "general.alignment",
-       "another value than the alignment of the file, 32"},
+       "the metadata has 64 for it, expected the alignment of the file, 32"},
+      {"AlignmentThatIsAString",
+       {{{"general.alignment", value_string("32")}}, {}, 32},
+       Conflict,
+       "general.alignment",
+       "the metadata has string for it, expected the alignment of the file, 32"},
       {"NumberTooLarge", with_value({T::U8, Scalar(uint64_t{256})}), Malformed, "k", "256 does not fit the type u8"},
       {"NumberTooSmall", with_value({T::I16, Scalar(int64_t{-32769})}), Malformed, "k",
        "-32769 does not fit the type i16"},
