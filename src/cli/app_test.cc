@@ -145,6 +145,27 @@ TEST(Cli, RunPrintsTheStoryOnStdoutAndTheRestOnStderr) {
   EXPECT_THAT(ran.err, HasSubstr("decode 12 tokens"));
 }
 
+TEST(Cli, WithAModelFlagTheFirstWordIsThePrompt) {
+  const Ran ran = run({"run", "-m", kModel, "The fox said", "-n", "2", "-q"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(ran.out.starts_with("The fox said")) << ran.out;
+  EXPECT_EQ(run({"run", "-m", kModel, kModel, "The fox said"}).code, 2);
+  EXPECT_EQ(run({"run", "-p", "a", "-f", "README.md"}).code, 2);
+}
+
+TEST(Cli, ARefusalLeavesStdoutEmpty) {
+  for (const std::vector<std::string>& refused :
+       {std::vector<std::string>{"run", "-p", "Once upon a time there was a", "-c", "4"},
+        {"run", "-f", "models"},
+        {"run", "-p", "a", "-t", "100000"},
+        {"run", "-p", "a", "--stop", ""}}) {
+    const Ran ran = run(refused);
+    EXPECT_NE(ran.code, 0) << refused[2];
+    EXPECT_EQ(ran.out, "") << refused[2];
+    EXPECT_NE(ran.err, "") << refused[2];
+  }
+}
+
 TEST(Cli, RunEndsAtAStopStringWithoutPrintingIt) {
   const auto free =
       nlohmann::json::parse(run({"run", "-p", "Once upon a time", "-n", "40", "--temp", "0", "--json"}).out);
@@ -168,7 +189,7 @@ TEST(Cli, AFullContextEndsWithAMessage) {
 
 TEST(Cli, ABatchGivesEachLineTheTextItHasAlone) {
   const Scratch file("prompts.txt");
-  std::ofstream(file.path()) << "The fox said\nOnce upon a time\nLong ago\n";
+  std::ofstream(file.path()) << "The fox said\nOnce upon a time\r\n\r\nLong ago\n";
   const auto batch =
       nlohmann::json::parse(run({"run", kModel, "--batch", file.path(), "-n", "16", "--seed", "5", "--json"}).out);
   ASSERT_EQ(batch.size(), 3U);

@@ -104,6 +104,8 @@ Result<graph::Form> form_of(const std::string& text) {
 
 Result<std::string> read_text(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return refuse(RefusalKind::Io, path, "is a folder, not a file");
   std::ifstream file(path, std::ios::binary);
   if (!file) return refuse(RefusalKind::Io, path, "cannot be opened for reading");
   std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/common.h"
 #include "cli/verb.h"
@@ -82,18 +83,16 @@ Result<int> run_one(const RunFlags& flags, runtime::Engine& engine, const text::
   runtime::Request request = flags.request;
   TW_TRY(request.prompt, prompt_of(flags));
   const bool stream = !flags.json;
-  if (stream && !flags.hide_prompt) {
-    fmt::print("{}", request.prompt);
-    std::fflush(stdout);
-  }
-  const auto sink = [](std::string_view text) {
-    fmt::print("{}", text);
+  // The prompt is printed with the first text, so that a refusal leaves stdout empty.
+  std::string before = flags.hide_prompt ? std::string{} : request.prompt;
+  const auto sink = [&before](std::string_view text) {
+    fmt::print("{}{}", std::exchange(before, {}), text);
     std::fflush(stdout);
   };
   TW_TRY(const runtime::Outcome outcome,
          runtime::generate(engine, tokenizer, request, 0, stream ? runtime::TextSink(sink) : runtime::TextSink{},
                            &interrupted()));
-  if (stream) fmt::print("\n");
+  if (stream) sink("\n");
   if (flags.json) print_json(outcome_json(request, outcome));
   std::fflush(stdout);
   if (!flags.quiet) print_closing_line(engine, outcome);
@@ -105,7 +104,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     size_t end = text.find('\n', at);
     if (end == std::string::npos) end = text.size();
-    if (end > at) lines.push_back(text.substr(at, end - at));
+    const size_t stop = end > at && text[end - 1] == '\r' ? end - 1 : end;
+    if (stop > at) lines.push_back(text.substr(at, stop - at));
     at = end + 1;
   }
   return lines;
@@ -137,7 +137,20 @@ Result<int> run_batch(const RunFlags& flags, const std::vector<runtime::Request>
   return code;
 }
 
-Result<int> run(const RunFlags& flags) {
+// With -m, what stands first on the command line is the prompt.
+Result<void> settle_positionals(RunFlags& flags) {
+  if (flags.model_option.empty() || flags.model.empty()) return {};
+  if (!flags.prompt.empty()) {
+    return refuse(RefusalKind::Usage, "-m",
+                  fmt::format("names a model, and \"{}\" and \"{}\" are given besides", flags.model, flags.prompt),
+                  "With -m only the prompt is given besides.");
+  }
+  flags.prompt = std::exchange(flags.model, {});
+  return {};
+}
+
+Result<int> run(RunFlags flags) {
+  TW_TRY_VOID(settle_positionals(flags));
   TW_TRY(runtime::EngineOptions options, flags.engine.options());
   TW_TRY_VOID(runtime::check(flags.request.sampling));
   std::vector<runtime::Request> requests;
@@ -152,6 +165,7 @@ Result<int> run(const RunFlags& flags) {
   }
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model_option.empty() ? flags.model : flags.model_option));
   TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
+  for (const auto& note : tokenizer.notes()) fmt::print(stderr, "tokenizer: {}\n", note);
   TW_TRY(const auto engine, open_engine(checkpoint, options));
   return requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer);
 }
@@ -164,9 +178,11 @@ Action add_run(CLI::App& app) {
   app.add_option("MODEL", flags->model, "A GGUF checkpoint (default: the story model that ships with the project)");
   app.add_option("PROMPT", flags->prompt, "The text to continue");
   app.add_option("-m,--model", flags->model_option, "The same as MODEL");
-  app.add_option("-p,--prompt", flags->prompt_option, "The same as PROMPT");
-  app.add_option("-f,--file", flags->prompt_file, "Read the prompt from a file (-: standard input)");
-  app.add_option("--batch", flags->batch_file, "Run every line of a file as a prompt, in lock step");
+  auto* prompt = app.add_option("-p,--prompt", flags->prompt_option, "The same as PROMPT");
+  auto* file = app.add_option("-f,--file", flags->prompt_file, "Read the prompt from a file (-: standard input)");
+  auto* batch = app.add_option("--batch", flags->batch_file, "Run every line of a file as a prompt, in lock step");
+  prompt->excludes(file)->excludes(batch);
+  file->excludes(batch);
   app.add_option("-n,--predict", flags->request.max_tokens, "The most tokens to make")->capture_default_str();
   app.add_option("--stop", flags->request.stop, "End where this text appears (may be given several times)");
   app.add_flag("--ignore-eos", flags->request.ignore_end, "Go on past the end of a text");

@@ -20,6 +20,7 @@ struct TokenizeFlags {
 Result<int> tokenize(const TokenizeFlags& flags) {
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model));
   TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
+  for (const auto& note : tokenizer.notes()) fmt::print(stderr, "tokenizer: {}\n", note);
   std::string text = flags.text;
   if (!flags.file.empty()) {
     TW_TRY(text, read_text(flags.file));

@@ -25,14 +25,18 @@ constexpr size_t kKeptPrograms = 12;
 
 uint64_t quantized_bytes(uint64_t n, uint32_t words) { return lane::cpu::quant_bytes(n, static_cast<int>(words)); }
 
+// Threads wait for each other many times a step, so more of them than cores only wait longer.
+constexpr uint32_t kThreadsACore = 4;
+uint32_t cores() { return std::max(1U, std::thread::hardware_concurrency()); }
+
 Result<void> check_options(const EngineOptions& options) {
   const auto range = [](std::string_view flag, uint64_t value, uint64_t low, uint64_t high) -> Result<void> {
     if (value >= low && value <= high) return {};
     return refuse(RefusalKind::Usage, flag, fmt::format("is {}, and must be {} to {}", value, low, high));
   };
-  TW_TRY_VOID(range("slots", options.slots, 1, kMaxSlots));
-  TW_TRY_VOID(range("chunk", options.chunk, 1, lane::kMaxChunk));
-  TW_TRY_VOID(range("threads", options.threads, 0, 1024));
+  TW_TRY_VOID(range("sequences kept at once", options.slots, 1, kMaxSlots));
+  TW_TRY_VOID(range("-b", options.chunk, 1, lane::kMaxChunk));
+  TW_TRY_VOID(range("-t", options.threads, 0, kThreadsACore * cores()));
   if (options.isa && !lane::cpu::supported(*options.isa)) {
     return refuse(RefusalKind::Unsupported, lane::cpu::name(*options.isa),
                   "this machine does not have the instruction set",
@@ -50,7 +54,7 @@ class Engine::Impl {
         model_(std::move(model)),
         options_(options),
         isa_(options.isa.value_or(lane::cpu::best_isa())),
-        pool_(options.threads == 0 ? std::max(1U, std::thread::hardware_concurrency()) : options.threads),
+        pool_(options.threads == 0 ? cores() : options.threads),
         weights_(model_.constants()),
         states_(options.slots),
         lengths_(options.slots, 0) {

@@ -73,7 +73,7 @@ class Run {
         slot_(slot),
         sink_(std::move(sink)),
         sampler_(request.sampling, engine.facts().vocabulary),
-        decoder_(tokenizer),
+        decoder_(tokenizer, text::StreamDecoder::Start::Continuation),
         filter_(request.stop) {}
 
   Result<void> take_prompt() {
