@@ -62,18 +62,12 @@ Result<std::vector<Part>> open_set(const std::filesystem::path& path) {
   TW_TRY(Part opened, open_part(path));
   const SplitPart split = opened.split.value_or(SplitPart{});
   std::vector<Part> parts;  // not reserved: the count is only a claim until the parts are there
-  if (split.count == 1) {
-    parts.push_back(std::move(opened));
-    return parts;
-  }
   for (uint64_t number = 0; number < split.count; ++number) {
-    if (number == split.number) {
-      parts.push_back(std::move(opened));
-      continue;
-    }
+    if (number == split.number) continue;
     TW_TRY(Part part, open_sibling(path, split, number));
     parts.push_back(std::move(part));
   }
+  parts.insert(parts.begin() + static_cast<ptrdiff_t>(split.number), std::move(opened));
   return parts;
 }
 

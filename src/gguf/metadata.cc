@@ -71,11 +71,12 @@ Result<std::vector<bool>> read_bools(Cursor& cursor, uint64_t count) {
 template <class Stored>
 Result<std::vector<Kept<Stored>>> read_numbers(Cursor& cursor, uint64_t count, ValueType type) {
   TW_TRY(const auto bytes, cursor.take(count, sizeof(Stored), fmt::format("numbers ({})", name(type))));
-  std::vector<Kept<Stored>> numbers(count);
+  std::vector<Kept<Stored>> numbers;
+  numbers.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     Stored number;
     std::memcpy(&number, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    numbers[i] = static_cast<Kept<Stored>>(number);
+    numbers.push_back(static_cast<Kept<Stored>>(number));
   }
   return numbers;
 }

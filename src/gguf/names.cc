@@ -107,6 +107,7 @@ std::vector<std::string_view> near_names(std::string_view wanted, const std::vec
     if (found.size() > kNearNames) found.pop_back();
   }
   std::vector<std::string_view> nearest;
+  nearest.reserve(found.size());
   for (const auto& [distance, name] : found) nearest.push_back(name);
   return nearest;
 }
