@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -40,6 +41,24 @@ constexpr std::string_view kFooter =
     "Results go to stdout, everything else to stderr.\n"
     "Exit codes: 0 fine, 1 refused or failed, 2 usage, 130 interrupted.";
 
+// CLI11 reads an empty word as 0 and lets a whole number wrap; both are refused before it converts.
+std::string check_whole_number(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return fmt::format("\"{}\" was given, a whole number from 0 on was expected", text);
+}
+std::string check_number(const std::string& text) {
+  return text.empty() ? "nothing was given, a number was expected" : std::string{};
+}
+
+void check_numbers(CLI::App& verb) {
+  for (CLI::Option* option : verb.get_options()) {
+    if (option->get_type_name() == "UINT") option->check(CLI::Validator(check_whole_number, ""));
+    if (option->get_type_name() == "FLOAT") option->check(CLI::Validator(check_number, ""));
+  }
+}
+
 int report(const Refusal& refusal) {
   std::fflush(stdout);
   fmt::print(stderr, "tilewright: {}\n", to_text(refusal));
@@ -57,6 +76,7 @@ int run_app(int argc, const char* const* argv) {
   for (const VerbRow& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
     actions.emplace_back(sub, verb.setup(*sub));
+    check_numbers(*sub);
   }
   try {
     app.parse(argc, argv);
@@ -68,7 +88,11 @@ int run_app(int argc, const char* const* argv) {
     // What the machine does to us ends the request with a message, not with a trace.
     try {
       const Result<int> code = action();
-      return code ? *code : report(code.refusal());
+      if (!code) return report(code.refusal());
+      if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        return report(refuse(RefusalKind::Io, "standard output", "what was made cannot be written to it"));
+      }
+      return *code;
     } catch (const std::bad_alloc&) {
       return report(refuse(RefusalKind::TooLarge, "memory", "the machine has not enough of it for this",
                            "Try a shorter context (-c), a smaller model or fewer sequences."));

@@ -153,6 +153,36 @@ TEST(Cli, WithAModelFlagTheFirstWordIsThePrompt) {
   EXPECT_EQ(run({"run", "-p", "a", "-f", "README.md"}).code, 2);
 }
 
+TEST(Cli, ANumberIsRefusedWhenItIsEmptyNegativeOrTooLarge) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-n", ""},
+                                                {"-n", "-1"},
+                                                {"-n", "4294967296"},
+                                                {"--seed", "-1"},
+                                                {"--seed", "18446744073709551616"},
+                                                {"--temp", ""},
+                                                {"--top-p", ""},
+                                                {"-c", "12x"}}) {
+    std::vector<std::string> arguments{"run", "-p", "a"};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    EXPECT_EQ(run(arguments).code, 2) << wrong[0] << " '" << wrong[1] << "'";
+  }
+  EXPECT_EQ(run({"run", "-p", "a", "-n", "1", "--seed", "18446744073709551615"}).code, 0);
+}
+
+TEST(Cli, AnEmptyPromptIsTheBeginningOfAText) {
+  const auto json = nlohmann::json::parse(run({"run", "-p", "", "-n", "1", "--json"}).out);
+  EXPECT_EQ(json["prompt"], "");
+  EXPECT_EQ(json["prompt_tokens"].size(), 1U);
+}
+
+TEST(Cli, APromptOfABatchThatDoesNotFitIsNamed) {
+  const Scratch file("long.txt");
+  std::ofstream(file.path()) << "a\nOnce upon a time there was an old woman\n";
+  const Ran ran = run({"run", kModel, "--batch", file.path(), "-c", "4"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("prompt 2 of the batch"));
+}
+
 TEST(Cli, ARefusalLeavesStdoutEmpty) {
   for (const std::vector<std::string>& refused :
        {std::vector<std::string>{"run", "-p", "Once upon a time there was a", "-c", "4"},

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "cli/common.h"
@@ -18,7 +19,8 @@ namespace {
 constexpr std::string_view kStory = "Once upon a time, in a little house at the edge of the forest,";
 
 struct RunFlags {
-  std::string model, model_option, prompt, prompt_option, prompt_file, batch_file;
+  std::string model, model_option, batch_file;
+  std::optional<std::string> prompt, prompt_option, prompt_file;  // an empty prompt is one too
   bool json = false, quiet = false, hide_prompt = false;
   EngineFlags engine;
   runtime::Request request;
@@ -42,14 +44,13 @@ void add_sampling(CLI::App& app, runtime::Sampling& s) {
 }
 
 Result<std::string> prompt_of(const RunFlags& flags) {
-  if (!flags.prompt_file.empty()) {
-    TW_TRY(std::string text, read_text(flags.prompt_file));
+  if (flags.prompt_file) {
+    TW_TRY(std::string text, read_text(*flags.prompt_file));
     if (text.ends_with('\n')) text.pop_back();
     return text;
   }
-  if (!flags.prompt_option.empty()) return flags.prompt_option;
-  if (!flags.prompt.empty()) return flags.prompt;
-  return std::string(kStory);
+  if (flags.prompt_option) return *flags.prompt_option;
+  return flags.prompt.value_or(std::string(kStory));
 }
 
 double rate(size_t tokens, double seconds) { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
@@ -140,9 +141,9 @@ Result<int> run_batch(const RunFlags& flags, const std::vector<runtime::Request>
 // With -m, what stands first on the command line is the prompt.
 Result<void> settle_positionals(RunFlags& flags) {
   if (flags.model_option.empty() || flags.model.empty()) return {};
-  if (!flags.prompt.empty()) {
+  if (flags.prompt) {
     return refuse(RefusalKind::Usage, "-m",
-                  fmt::format("names a model, and \"{}\" and \"{}\" are given besides", flags.model, flags.prompt),
+                  fmt::format("names a model, and \"{}\" and \"{}\" are given besides", flags.model, *flags.prompt),
                   "With -m only the prompt is given besides.");
   }
   flags.prompt = std::exchange(flags.model, {});

@@ -207,7 +207,11 @@ Result<std::vector<Outcome>> generate_batch(Engine& engine, const text::Tokenize
     TW_TRY_VOID(check_request(requests[i]));
     const TextSink one = sink ? TextSink([&sink, i](std::string_view text) { sink(i, text); }) : TextSink{};
     runs.emplace_back(engine, tokenizer, requests[i], static_cast<uint32_t>(i), one);
-    TW_TRY_VOID(runs.back().take_prompt());
+    if (const auto taken = runs.back().take_prompt(); !taken) {
+      Refusal refusal = taken.refusal();
+      refusal.subject = fmt::format("prompt {} of the batch: {}", i + 1, refusal.subject);
+      return refusal;
+    }
   }
   TW_TRY_VOID(decode(engine, runs, interrupted));
   std::vector<Outcome> outcomes;
