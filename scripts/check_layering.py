@@ -18,14 +18,15 @@ ALLOWED = {
     "text": "base gguf",
     "graph": "base gguf",
     "model": "base gguf graph",
-    "fuse": "base gguf graph",
-    "lane": "base gguf graph fuse",
-    "lane/cpu": "base gguf graph fuse lane",
-    "lane/cuda": "base gguf graph fuse lane",
+    "lane": "base gguf graph",
+    "fuse": "base gguf graph lane",
+    "plan": "base gguf graph lane fuse",
+    "lane/cpu": "base gguf graph lane fuse plan",
+    "lane/cuda": "base gguf graph lane fuse plan",
     "spatial": "base gguf graph",
-    "runtime": "base gguf text graph model fuse lane lane/cpu lane/cuda",
-    "serve": "base gguf text graph model fuse lane lane/cpu lane/cuda runtime",
-    "cli": "base gguf text graph model fuse lane lane/cpu lane/cuda spatial runtime serve",
+    "runtime": "base gguf text graph model lane fuse plan lane/cpu lane/cuda",
+    "serve": "base gguf text graph model lane fuse plan lane/cpu lane/cuda runtime",
+    "cli": "base gguf text graph model lane fuse plan lane/cpu lane/cuda spatial runtime serve",
 }
 ALLOWED = {component: set(below.split()) for component, below in ALLOWED.items()}
 

@@ -8,9 +8,9 @@
 #include "cli/verb.h"
 #include "graph/text.h"
 #include "lane/cpu/quant.h"
-#include "lane/plan.h"
 #include "lane/print.h"
 #include "model/model.h"
+#include "plan/plan.h"
 
 namespace tw::cli {
 
@@ -70,13 +70,13 @@ Result<int> print_graph(const GraphFlags& flags) {
 Result<int> print_plan(const GraphFlags& flags) {
   TW_TRY(const runtime::EngineOptions options, flags.engine.options());
   TW_TRY(const LoadedStep step, load_step(flags));
-  lane::Knobs knobs;
+  tw::plan::Knobs knobs;
   knobs.numerics = options.numerics;
   knobs.cache = options.cache;
   knobs.quantized_bytes = [](uint64_t n, uint32_t words) -> uint64_t {
     return lane::cpu::quant_bytes(n, static_cast<int>(words));
   };
-  TW_TRY(const lane::Schedule schedule, lane::plan(step.graph, step.model.constants(), knobs));
+  TW_TRY(const lane::Schedule schedule, tw::plan::plan_step(step.graph, step.model.constants(), knobs));
   if (flags.json) {
     print_json(lane::to_json(schedule));
   } else {

@@ -6,14 +6,12 @@
 #include "graph/constants.h"
 #include "graph/step_graph.h"
 #include "lane/launch.h"
-#include "lane/plan.h"
 
 namespace tw::lane {
 
 struct LinkContext {
   const graph::StepGraph& graph;
   const graph::Constants& constants;
-  const Knobs& knobs;
 };
 
 // The launch of op `id`, or why there is none.

@@ -10,7 +10,7 @@
 #include "lane/cpu/pool.h"
 #include "lane/cpu/program.h"
 #include "lane/cpu/quant.h"
-#include "lane/plan.h"
+#include "plan/plan.h"
 
 namespace tw::runtime {
 
@@ -75,11 +75,11 @@ class Engine::Impl {
 
   Result<lane::Schedule> plan(const Form& form) const {
     TW_TRY(const graph::StepGraph graph, model_.step(form));
-    lane::Knobs knobs;
+    tw::plan::Knobs knobs;
     knobs.numerics = options_.numerics;
     knobs.cache = options_.cache;
     knobs.quantized_bytes = quantized_bytes;
-    return lane::plan(graph, model_.constants(), knobs);
+    return tw::plan::plan_step(graph, model_.constants(), knobs);
   }
 
   Result<Program*> program(const Form& form) {

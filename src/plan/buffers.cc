@@ -1,15 +1,40 @@
-#include "lane/buffers.h"
+#include "plan/buffers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "lane/arena.h"
 #include "lane/uses.h"
+#include "plan/arena.h"
 
-namespace tw::lane {
+namespace tw::plan {
 
 namespace {
+
+using lane::Attention;
+using lane::Buffer;
+using lane::BufferId;
+using lane::bytes_of;
+using lane::Delta;
+using lane::Dtype;
+using lane::Fill;
+using lane::index;
+using lane::kind_of;
+using lane::Launch;
+using lane::Layout;
+using lane::name;
+using lane::Numerics;
+using lane::plain_bytes;
+using lane::Planned;
+using lane::present;
+using lane::quantized_home;
+using lane::Schedule;
+using lane::SetRow;
+using lane::span_of;
+using lane::TouchForm;
+using lane::Use;
+using lane::uses;
+using lane::View;
 
 Fill fill_of(graph::Role role) {
   switch (role) {
@@ -199,4 +224,4 @@ void place_buffers(const Knobs& knobs, Schedule& schedule) {
   for (size_t i = 0; i < pieces.size(); ++i) *places[i] = pieces[i].at;
 }
 
-}  // namespace tw::lane
+}  // namespace tw::plan

@@ -1,18 +1,35 @@
-#include "lane/plan.h"
+#include "plan/plan.h"
 
 #include <fmt/format.h>
 
 #include <unordered_set>
 
 #include "base/check.h"
-#include "lane/buffers.h"
 #include "lane/link.h"
 #include "lane/uses.h"
 #include "lane/verify.h"
+#include "plan/buffers.h"
 
-namespace tw::lane {
+namespace tw::plan {
 
 namespace {
+
+using lane::buffer_of;
+using lane::BufferId;
+using lane::Finding;
+using lane::index;
+using lane::kNoBuffer;
+using lane::kQuantBlock;
+using lane::Launch;
+using lane::link;
+using lane::Numerics;
+using lane::Quant;
+using lane::Schedule;
+using lane::ScheduleIo;
+using lane::TouchForm;
+using lane::Use;
+using lane::uses;
+using lane::verify;
 
 // A quantized read of whole blocks: the value, and the tensor that a block-aligned view of it lies in, since one
 // quantization serves both.
@@ -35,7 +52,7 @@ Result<void> check_whole_blocks(const graph::StepGraph& graph, const Launch& lau
 // Links every op in order and puts a Quant launch before the first quantized read of each activation.
 class Linking {
  public:
-  Linking(const LinkContext& context, Schedule& schedule) : context_(context), schedule_(schedule) {}
+  Linking(const lane::LinkContext& context, Schedule& schedule) : context_(context), schedule_(schedule) {}
 
   Result<void> run() {
     for (uint32_t i = 0; i < context_.graph.ops.size(); ++i) {
@@ -64,7 +81,7 @@ class Linking {
     }
   }
 
-  const LinkContext& context_;
+  const lane::LinkContext& context_;
   Schedule& schedule_;
   std::unordered_set<uint32_t> quantized_;
 };
@@ -81,7 +98,7 @@ ScheduleIo io_of(const graph::StepIo& io) {
 
 }  // namespace
 
-Result<Schedule> plan(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs) {
+Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs) {
   TW_CHECK(knobs.quantized_bytes != nullptr, "the lane gave no size for quantized activations");
   Schedule schedule;
   schedule.name = graph.name;
@@ -89,7 +106,7 @@ Result<Schedule> plan(const graph::StepGraph& graph, const graph::Constants& con
   schedule.numerics = knobs.numerics;
   schedule.op_count = graph.ops.size();
   schedule.io = io_of(graph.io);
-  TW_TRY_VOID(Linking({graph, constants, knobs}, schedule).run());
+  TW_TRY_VOID(Linking({graph, constants}, schedule).run());
   TW_TRY_VOID(make_buffers(graph, knobs, schedule));
   place_buffers(knobs, schedule);
 #ifndef NDEBUG
@@ -99,4 +116,4 @@ Result<Schedule> plan(const graph::StepGraph& graph, const graph::Constants& con
   return schedule;
 }
 
-}  // namespace tw::lane
+}  // namespace tw::plan

@@ -9,12 +9,12 @@
 #include "graph/step_graph.h"
 #include "lane/schedule.h"
 
-namespace tw::lane {
+namespace tw::plan {
 
 struct Knobs {
-  Numerics numerics = Numerics::Int8;
-  Dtype cache = Dtype::F32;  // keys and values: F32 or F16
-  Dtype state = Dtype::F32;  // delta rule memories: F32 or BF16
+  lane::Numerics numerics = lane::Numerics::Int8;
+  lane::Dtype cache = lane::Dtype::F32;  // keys and values: F32 or F16
+  lane::Dtype state = lane::Dtype::F32;  // delta rule memories: F32 or BF16
   // Bytes of the quantized form of n values in `words` words, as the lane lays it out.
   uint64_t (*quantized_bytes)(uint64_t n, uint32_t words) = nullptr;
 
@@ -23,6 +23,6 @@ struct Knobs {
 
 // Refuses, naming the op, its kind, its result and the reason, what this lane has no launch for; a constant that has no
 // place (Missing); an activation that a product reads quantized and that is not whole blocks of 32.
-Result<Schedule> plan(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs);
+Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs);
 
-}  // namespace tw::lane
+}  // namespace tw::plan

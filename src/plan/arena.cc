@@ -1,11 +1,11 @@
-#include "lane/arena.h"
+#include "plan/arena.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
 
-namespace tw::lane {
+namespace tw::plan {
 
 namespace {
 
@@ -94,4 +94,4 @@ uint64_t place_pieces(std::vector<Piece>& pieces) {
   return gaps.end();
 }
 
-}  // namespace tw::lane
+}  // namespace tw::plan

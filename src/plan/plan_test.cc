@@ -1,4 +1,4 @@
-#include "lane/plan.h"
+#include "plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,10 @@
 #include "lane/print.h"
 #include "lane/verify.h"
 
-namespace tw::lane {
+namespace tw::plan {
 namespace {
+
+using namespace lane;  // NOLINT(google-build-using-namespace): schedules are its subject
 
 using graph::Form;
 using graph::GraphBuilder;
@@ -27,7 +29,7 @@ struct Authored {
     knobs.numerics = numerics;
     knobs.cache = cache;
     knobs.quantized_bytes = some_bytes;
-    return lane::plan(graph, constants, knobs);
+    return plan_step(graph, constants, knobs);
   }
 };
 
@@ -307,4 +309,4 @@ TEST(ViewMutant, ASourceRewrittenBeforeTheViewIsRead) {
 }
 
 }  // namespace
-}  // namespace tw::lane
+}  // namespace tw::plan

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tw::lane {
+namespace tw::plan {
 
 // A piece of memory that is needed from launch `first` to launch `last`, both included.
 struct Piece {
@@ -19,4 +19,4 @@ inline constexpr uint64_t kArenaAlignment = 64;
 // Returns the bytes of the arena.
 uint64_t place_pieces(std::vector<Piece>& pieces);
 
-}  // namespace tw::lane
+}  // namespace tw::plan

@@ -1,10 +1,10 @@
-#include "lane/arena.h"
+#include "plan/arena.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace tw::lane {
+namespace tw::plan {
 namespace {
 
 bool share_bytes(const Piece& a, const Piece& b) {
@@ -59,4 +59,4 @@ TEST(Arena, RandomPiecesNeverOverlapInTimeAndPlace) {
 }
 
 }  // namespace
-}  // namespace tw::lane
+}  // namespace tw::plan
