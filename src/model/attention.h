@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/step_writer.h"
 #include "model/tensor_table.h"
@@ -26,6 +27,7 @@ struct Attention {
 
   [[nodiscard]] uint32_t query_rows() const { return heads * key_width * (gated ? 2 : 1); }
 
+  [[nodiscard]] std::vector<Part> parts() const { return {Part::Attention}; }
   void add_dims(Dims& dims) const;
   void place(Placer& placer, const std::string& block) const;
   graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;

@@ -48,7 +48,8 @@ constexpr TensorSpec kRopeDivisors[] = {
      .shape = "pairs",
      .part = Part::Model,
      .need = Need::Optional,
-     .content = Content::Frequencies},
+     .content = Content::Frequencies,
+     .written_with = "rope_divisors"},
 };
 
 std::string block_name(size_t layer) { return fmt::format("blk.{}.", layer); }
@@ -98,12 +99,13 @@ Layout layout_of(const Decoder& decoder) {
   out.dims = {{"width", decoder.width}, {"vocabulary", decoder.vocabulary}, {"pairs", decoder.rope.pairs()}};
   for (const DecoderLayer& layer : decoder.layers) {
     LayerLayout own{{Part::Layer}, out.dims};
-    std::visit([&](const auto& mix) { mix.add_dims(own.dims); }, layer.mix);
-    std::visit([&](const auto& feed) { feed.add_dims(own.dims); }, layer.feed);
-    own.parts.push_back(std::holds_alternative<Attention>(layer.mix) ? Part::Attention : Part::Delta);
-    const auto* mixture = std::get_if<MixtureFeedForward>(&layer.feed);
-    own.parts.push_back(mixture == nullptr ? Part::Dense : Part::Mixture);
-    if (mixture != nullptr && mixture->shared_hidden > 0) own.parts.push_back(Part::SharedExpert);
+    const auto add = [&](const auto& part) {
+      part.add_dims(own.dims);
+      const std::vector<Part> parts = part.parts();
+      own.parts.insert(own.parts.end(), parts.begin(), parts.end());
+    };
+    std::visit(add, layer.mix);
+    std::visit(add, layer.feed);
     out.layers.push_back(std::move(own));
   }
   return out;

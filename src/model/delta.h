@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/step_writer.h"
 #include "model/tensor_table.h"
@@ -23,6 +24,7 @@ struct DeltaNet {
   [[nodiscard]] uint32_t keys() const { return key_heads * state; }
   [[nodiscard]] uint32_t values() const { return value_heads * state; }
 
+  [[nodiscard]] std::vector<Part> parts() const { return {Part::Delta}; }
   void add_dims(Dims& dims) const;
   void place(Placer& placer, const std::string& block) const;
   graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;

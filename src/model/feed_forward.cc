@@ -62,8 +62,25 @@ constexpr KeySpec kMixtureKeys[] = {
      .feature = "experts' weights that are not renormalized"},
     {.key = "expert_gating_func", .fallback = 1, .low = 1, .high = 1, .feature = "a router other than softmax (1)"},
     {.key = "expert_group_count", .fallback = 1, .high = 1, .feature = "a router with groups of experts"},
+    {.key = "expert_group_used_count", .fallback = 1, .high = 4096},
     {.key = "leading_dense_block_count", .high = 0, .feature = "dense layers before the mixtures"},
     {.key = "moe_every_n_layers", .high = 1, .feature = "dense layers between the mixtures"},
+};
+
+constexpr KeySpec kRouterKeys[] = {
+    {.key = "expert_weights_norm", .type = KeyType::Flag, .high = 1},
+    // 1: softmax, 2: sigmoid, 3: softmax over the chosen, which is softmax over all, renormalized.
+    {.key = "expert_gating_func", .low = 1, .high = 3, .feature = "a router that is neither softmax nor sigmoid"},
+    {.key = "expert_group_count", .fallback = 1, .high = 4096},
+    {.key = "expert_group_used_count", .fallback = 1, .high = 4096},
+};
+
+constexpr KeySpec kLeadingDense[] = {
+    {.key = "leading_dense_block_count", .high = 4096},
+};
+
+constexpr KeySpec kSharedCount[] = {
+    {.key = "expert_shared_count", .high = 4096},
 };
 
 constexpr std::string_view kGateUp = "blk.*.ffn_gate_up_exps.weight";
@@ -85,11 +102,40 @@ constexpr TensorSpec kMixtureTensors[] = {
     {.pattern = "blk.*.ffn_down_exps.weight", .shape = "expert_hidden width experts", .part = Part::Mixture},
 };
 
-constexpr TensorSpec kSharedTensors[] = {
+constexpr TensorSpec kSelectBias[] = {
+    {.pattern = "blk.*.exp_probs_b.bias", .shape = "experts", .part = Part::Mixture, .content = Content::Bias},
+};
+
+constexpr TensorSpec kOptionalSelectBias[] = {
+    {.pattern = "blk.*.exp_probs_b.bias",
+     .shape = "experts",
+     .part = Part::Mixture,
+     .need = Need::Optional,
+     .content = Content::Bias,
+     .written_with = "select_bias"},
+};
+
+constexpr TensorSpec kExpertBiases[] = {
+    {.pattern = "blk.*.ffn_gate_inp.bias", .shape = "experts", .part = Part::Mixture, .content = Content::Bias},
+    {.pattern = "blk.*.ffn_gate_exps.bias",
+     .shape = "expert_hidden experts",
+     .part = Part::Mixture,
+     .content = Content::Bias},
+    {.pattern = "blk.*.ffn_up_exps.bias",
+     .shape = "expert_hidden experts",
+     .part = Part::Mixture,
+     .content = Content::Bias},
+    {.pattern = "blk.*.ffn_down_exps.bias", .shape = "width experts", .part = Part::Mixture, .content = Content::Bias},
+};
+
+constexpr TensorSpec kSharedGate[] = {
     {.pattern = "blk.*.ffn_gate_inp_shexp.weight",
      .shape = "width",
      .part = Part::SharedExpert,
      .content = Content::Vector},
+};
+
+constexpr TensorSpec kSharedTensors[] = {
     {.pattern = "blk.*.ffn_gate_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
     {.pattern = "blk.*.ffn_up_shexp.weight", .shape = "width shared_hidden", .part = Part::SharedExpert},
     {.pattern = "blk.*.ffn_down_shexp.weight", .shape = "shared_hidden width", .part = Part::SharedExpert},
@@ -124,19 +170,63 @@ KeyTable expert_count_keys() { return kExpertCounts; }
 KeyTable optional_expert_count_keys() { return kOptionalExpertCounts; }
 TensorTable mixture_tensors() { return kMixtureTensors; }
 TensorTable shared_expert_tensors() { return kSharedTensors; }
+TensorTable shared_expert_gate_tensors() { return kSharedGate; }
+TensorTable select_bias_tensors() { return kSelectBias; }
+TensorTable optional_select_bias_tensors() { return kOptionalSelectBias; }
+TensorTable expert_bias_tensors() { return kExpertBiases; }
+KeyTable router_keys() { return kRouterKeys; }
+KeyTable leading_dense_keys() { return kLeadingDense; }
+KeyTable shared_count_keys() { return kSharedCount; }
 
-Result<MixtureFeedForward> read_mixture(const Hyper& hyper, uint32_t hidden) {
+namespace {
+
+// The groups of experts among which the choice is made, when there are several.
+Result<void> read_groups(const Hyper& hyper, MixtureFeedForward& out) {
+  const uint32_t groups = hyper.count("expert_group_count");
+  if (groups <= 1) return {};
+  if (out.experts % groups != 0)
+    return refuse(RefusalKind::Malformed, hyper.subject("expert_group_count"),
+                  fmt::format("is {}, which does not divide the {} experts", groups, out.experts));
+  out.groups = groups;
+  out.groups_kept = hyper.count("expert_group_used_count");
+  const uint64_t left = uint64_t{out.groups_kept} * (out.experts / groups);
+  if (out.groups_kept == 0 || out.groups_kept > groups || left < out.used)
+    return refuse(RefusalKind::Malformed, hyper.subject("expert_group_used_count"),
+                  fmt::format("is {} of {} groups, which leaves {} experts to choose {} from", out.groups_kept, groups,
+                              left, out.used));
+  return {};
+}
+
+}  // namespace
+
+Result<MixtureFeedForward> read_mixture(const Hyper& hyper, uint32_t hidden, const RouterDefaults& defaults) {
   MixtureFeedForward out;
   out.experts = hyper.count("expert_count");
   out.used = hyper.count("expert_used_count");
   out.hidden = hidden;
-  out.renormalize = true;
+  out.score = defaults.score;
+  out.renormalize = defaults.renormalize;
+  if (hyper.has("expert_gating_func")) {
+    const uint32_t score = hyper.count("expert_gating_func");
+    out.score = score == 2 ? graph::ScoreKind::Sigmoid : graph::ScoreKind::Softmax;
+    if (score == 3) out.renormalize = true;
+  }
+  if (hyper.has("expert_weights_norm")) out.renormalize = hyper.flag("expert_weights_norm");
   const double scale = hyper.real("expert_weights_scale");
   out.scale = scale == 0 ? 1.0F : static_cast<float>(scale);
   if (out.used == 0 || out.used > out.experts)
     return refuse(RefusalKind::Malformed, hyper.subject("expert_used_count"),
                   fmt::format("is {}; expected 1 to {}, the number of experts", out.used, out.experts));
+  TW_TRY_VOID(read_groups(hyper, out));
   return out;
+}
+
+Result<uint32_t> read_shared_hidden(const Hyper& hyper, uint32_t hidden) {
+  constexpr uint64_t kWidest = 1U << 28;
+  const uint64_t shared = uint64_t{hyper.count("expert_shared_count")} * hidden;
+  if (shared <= kWidest) return static_cast<uint32_t>(shared);
+  return refuse(RefusalKind::TooLarge, hyper.subject("expert_shared_count"),
+                fmt::format("makes a shared expert {} wide; at most {} are supported", shared, kWidest));
 }
 
 Result<uint32_t> read_expert_hidden(const Hyper& hyper) {
@@ -160,6 +250,11 @@ TensorId DenseFeedForward::write(StepWriter& step, const std::string& block, Ten
   return write_gated(step, block, "", x);
 }
 
+std::vector<Part> MixtureFeedForward::parts() const {
+  if (shared_hidden == 0) return {Part::Mixture};
+  return {Part::Mixture, Part::SharedExpert};
+}
+
 void MixtureFeedForward::add_dims(Dims& dims) const {
   dims["experts"] = experts;
   dims["expert_hidden"] = hidden;
@@ -167,8 +262,7 @@ void MixtureFeedForward::add_dims(Dims& dims) const {
   dims["shared_hidden"] = shared_hidden;
 }
 
-void MixtureFeedForward::place(Placer& placer, const std::string& block) const {
-  placer.matrix(block + "ffn_gate_inp.weight", block + "ffn_gate_inp.weight");
+void MixtureFeedForward::place_experts(Placer& placer, const std::string& block) const {
   placer.table(block + "ffn_down_exps.weight", block + "ffn_down_exps.weight");
   const std::string merged = block + "ffn_gate_up_exps.weight";
   uint32_t from = 0;
@@ -185,24 +279,51 @@ void MixtureFeedForward::place(Placer& placer, const std::string& block) const {
     placer.table(name, merged, std::move(order));
     from += hidden;
   }
+  for (const std::string_view part : {"gate", "up", "down"}) {
+    const std::string name = fmt::format("{}ffn_{}_exps.bias", block, part);
+    if (placer.has(name)) placer.table(name, name);
+  }
+}
+
+void MixtureFeedForward::place(Placer& placer, const std::string& block) const {
+  placer.matrix(block + "ffn_gate_inp.weight", block + "ffn_gate_inp.weight");
+  for (const std::string_view bias : {"ffn_gate_inp.bias", "exp_probs_b.bias"}) {
+    const std::string name = fmt::format("{}{}", block, bias);
+    if (placer.has(name)) placer.vector(name, name);
+  }
+  place_experts(placer, block);
   if (shared_hidden == 0) return;
   place_gated(placer, block, "_shexp");
-  placer.matrix_values(block + "ffn_gate_inp_shexp.weight", block + "ffn_gate_inp_shexp.weight", {0});
+  const std::string gate = block + "ffn_gate_inp_shexp.weight";
+  if (placer.has(gate)) placer.matrix_values(gate, gate, {0});
 }
 
 TensorId MixtureFeedForward::write(StepWriter& step, const std::string& block, TensorId x) const {
   const auto weight = [&](std::string_view part) { return step.constant(fmt::format("{}ffn_{}.weight", block, part)); };
+  const auto bias = [&](std::string_view part) { return step.optional(fmt::format("{}{}.bias", block, part)); };
+  const graph::Moe mixture{.experts = experts,
+                           .used = used,
+                           .hidden = hidden,
+                           .score = score,
+                           .act = act,
+                           .renormalize = renormalize,
+                           .weigh_inputs = weigh_inputs,
+                           .scale = scale,
+                           .groups = groups,
+                           .groups_kept = groups_kept};
   const TensorId routed = step.add(
-      block + "ffn_moe",
-      graph::Moe{.experts = experts, .used = used, .hidden = hidden, .renormalize = renormalize, .scale = scale},
-      {x, weight("gate_inp"), weight("gate_exps"), weight("up_exps"), weight("down_exps")});
+      block + "ffn_moe", mixture,
+      {x, weight("gate_inp"), weight("gate_exps"), weight("up_exps"), weight("down_exps"), bias("ffn_gate_inp"),
+       bias("ffn_gate_exps"), bias("ffn_up_exps"), bias("ffn_down_exps"), bias("exp_probs_b")});
   if (shared_hidden == 0) return routed;
-  const TensorId shared = write_gated(step, block, "_shexp", x);
-  const TensorId open = step.activate(block + "ffn_shexp_gate_sigmoid", graph::ActivationKind::Sigmoid,
-                                      step.product(block + "ffn_shexp_gate", x, block + "ffn_gate_inp_shexp"));
-  const TensorId gated = step.add(block + "ffn_shexp_gated",
-                                  graph::RowBroadcast{.op = graph::Arithmetic::Mul, .scalar = true}, {shared, open});
-  return step.elementwise(block + "ffn_out", graph::Arithmetic::Add, routed, gated);
+  TensorId shared = write_gated(step, block, "_shexp", x);
+  if (step.has(block + "ffn_gate_inp_shexp.weight")) {
+    const TensorId open = step.activate(block + "ffn_shexp_gate_sigmoid", graph::ActivationKind::Sigmoid,
+                                        step.product(block + "ffn_shexp_gate", x, block + "ffn_gate_inp_shexp"));
+    shared = step.add(block + "ffn_shexp_gated", graph::RowBroadcast{.op = graph::Arithmetic::Mul, .scalar = true},
+                      {shared, open});
+  }
+  return step.elementwise(block + "ffn_out", graph::Arithmetic::Add, routed, shared);
 }
 
 }  // namespace tw::model

@@ -22,7 +22,7 @@ const FamilyInfo& qwen35moe_family() {
                expert_count_keys(), mixture_keys()},
       .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
                   head_norm_tensors(), delta_tensors(), separate_gate_tensors(), mixture_tensors(),
-                  shared_expert_tensors()},
+                  shared_expert_tensors(), shared_expert_gate_tensors()},
       .configure = configure,
       .toy =
           {{"layers", 4},         {"width", 64},          {"heads", 4},        {"kv_heads", 2},   {"head", 32},

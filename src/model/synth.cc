@@ -52,12 +52,8 @@ void fill_small(const WantedTensor& tensor, RandomStream& random, std::vector<st
 // Which of a family's tensors the file gets: the required ones, and the optional ones the shape switches on.
 bool is_written(const WantedTensor& tensor, const SynthShape& shape) {
   if (tensor.spec->need == Need::Required) return true;
-  switch (tensor.spec->content) {
-    case Content::Matrix: return tensor.name == "output.weight" && shape_value(shape, "tied") == 0;
-    case Content::Bias: return !tensor.unless.empty() && shape_value(shape, "biases") != 0;
-    case Content::Frequencies: return shape_value(shape, "rope_divisors") != 0;
-    default: return false;
-  }
+  if (tensor.name == "output.weight") return shape_value(shape, "tied") == 0;
+  return !tensor.spec->written_with.empty() && shape_value(shape, tensor.spec->written_with) != 0;
 }
 
 // The layout that the family reads from the metadata, by the same way as from a file.

@@ -28,7 +28,8 @@ struct TensorSpec {
   Part part = Part::Layer;
   Need need = Need::Required;
   Content content = Content::Matrix;
-  std::string_view unless = {};  // a pattern: when the file has that tensor, this one must be absent
+  std::string_view unless = {};        // a pattern: when the file has that tensor, this one must be absent
+  std::string_view written_with = {};  // of an optional tensor: the switch of a synthesized shape that writes it
 };
 
 using TensorTable = std::span<const TensorSpec>;
