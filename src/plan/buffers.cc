@@ -29,7 +29,6 @@ using lane::Planned;
 using lane::present;
 using lane::quantized_home;
 using lane::Schedule;
-using lane::SetRow;
 using lane::span_of;
 using lane::TouchForm;
 using lane::Use;
@@ -54,12 +53,9 @@ class Caches {
   explicit Caches(size_t buffers) : uses_(buffers) {}
 
   void note(const Launch& launch) {
-    if (const auto* set = std::get_if<SetRow>(&launch)) {
-      note(set->src, Layout::Kind::RowMajor, 0, 0);
-    } else if (const auto* attention = std::get_if<Attention>(&launch)) {
-      note_attention(*attention);
-    } else {
-      for (const Use& use : uses(launch, Numerics::Precise)) note(use.buffer, Layout::Kind::RowMajor, 0, 0);
+    if (const auto* attention = std::get_if<Attention>(&launch)) return note_attention(*attention);
+    for (const Use& use : uses(launch, Numerics::Precise)) {
+      if (!use.rows) note(use.buffer, Layout::Kind::RowMajor, 0, 0);
     }
   }
 

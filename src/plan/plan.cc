@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <unordered_set>
+#include <algorithm>
 
 #include "base/check.h"
+#include "fuse/graph.h"
+#include "fuse/quantize.h"
+#include "fuse/rules.h"
 #include "lane/link.h"
 #include "lane/uses.h"
 #include "lane/verify.h"
 #include "plan/buffers.h"
+#include "plan/running.h"
 
 namespace tw::plan {
 
@@ -16,26 +20,18 @@ namespace {
 
 using lane::buffer_of;
 using lane::BufferId;
-using lane::Finding;
 using lane::index;
 using lane::kNoBuffer;
 using lane::kQuantBlock;
-using lane::Launch;
-using lane::link;
-using lane::Numerics;
-using lane::Quant;
 using lane::Schedule;
 using lane::ScheduleIo;
-using lane::TouchForm;
 using lane::Use;
-using lane::uses;
-using lane::verify;
 
 // A quantized read of whole blocks: the value, and the tensor that a block-aligned view of it lies in, since one
 // quantization serves both.
-Result<void> check_whole_blocks(const graph::StepGraph& graph, const Launch& launch, Numerics numerics) {
+Result<void> check_whole_blocks(const graph::StepGraph& graph, const lane::Launch& launch, lane::Numerics numerics) {
   for (const Use& use : uses(launch, numerics)) {
-    if (use.form != TouchForm::Quantized || !use.reads) continue;
+    if (use.form != lane::TouchForm::Quantized || !use.reads) continue;
     const graph::Tensor& tensor = graph.tensors[index(use.buffer)];
     if (tensor.size() % kQuantBlock == 0 && tensor.cols % kQuantBlock == 0) continue;
     const uint64_t next = (tensor.cols / kQuantBlock + 1) * kQuantBlock;
@@ -49,43 +45,6 @@ Result<void> check_whole_blocks(const graph::StepGraph& graph, const Launch& lau
   return {};
 }
 
-// Links every op in order and puts a Quant launch before the first quantized read of each activation.
-class Linking {
- public:
-  Linking(const lane::LinkContext& context, Schedule& schedule) : context_(context), schedule_(schedule) {}
-
-  Result<void> run() {
-    for (uint32_t i = 0; i < context_.graph.ops.size(); ++i) {
-      TW_TRY(Launch launch, link(context_, graph::OpId{i}));
-      TW_TRY_VOID(check_whole_blocks(context_.graph, launch, schedule_.numerics));
-      add_quants(launch);
-      forget_rewritten(launch);
-      schedule_.launches.push_back({std::move(launch), {graph::OpId{i}}});
-    }
-    return {};
-  }
-
- private:
-  void add_quants(const Launch& launch) {
-    for (const Use& use : uses(launch, schedule_.numerics)) {
-      if (use.form != TouchForm::Quantized || !use.reads) continue;
-      if (!quantized_.insert(index(use.buffer)).second) continue;
-      schedule_.launches.push_back({Quant{use.buffer, context_.graph.tensors[index(use.buffer)].size()}, {}});
-    }
-  }
-
-  // A table's quantized form is stale once more of its rows are set.
-  void forget_rewritten(const Launch& launch) {
-    for (const Use& use : uses(launch, schedule_.numerics)) {
-      if (use.writes && use.form == TouchForm::Plain) quantized_.erase(index(use.buffer));
-    }
-  }
-
-  const lane::LinkContext& context_;
-  Schedule& schedule_;
-  std::unordered_set<uint32_t> quantized_;
-};
-
 ScheduleIo io_of(const graph::StepIo& io) {
   const auto buffer = [](graph::TensorId id) { return id == graph::kNoTensor ? kNoBuffer : buffer_of(id); };
   ScheduleIo out;
@@ -96,22 +55,49 @@ ScheduleIo io_of(const graph::StepIo& io) {
   return out;
 }
 
+// The launches of the step, fused as far as the knobs allow.
+Result<void> make_launches(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs,
+                           Schedule& schedule, Explanation& explanation, bool explain) {
+  TW_TRY(fuse::Graph fused, fuse::Graph::lift(graph, constants));
+  for (uint32_t i = 0; i < fused.size(); ++i) {
+    TW_TRY_VOID(check_whole_blocks(graph, fused.at(fuse::NodeId{i}).launch, knobs.numerics));
+  }
+  static const fuse::AnyLaunch any;
+  if (knobs.shim != nullptr) {
+    explanation = fuse::optimize(fused, *knobs.shim, {knobs.numerics, knobs.held, explain});
+  }
+  const bool fuse_quant = knobs.shim != nullptr && knobs.fuse_quant && !knobs.holds("fuse_quant");
+  schedule.launches = fuse::with_quantizations(std::move(fused), knobs.shim != nullptr ? *knobs.shim : any,
+                                               knobs.numerics, fuse_quant, explanation.fired);
+  for (const fuse::Fired& fired : explanation.fired)
+    schedule.fusions.push_back({std::string(fired.rule), fired.covers});
+  return {};
+}
+
 }  // namespace
 
-Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs) {
+bool Knobs::holds(std::string_view rule) const { return std::find(held.begin(), held.end(), rule) != held.end(); }
+
+Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Constants& constants, const Knobs& knobs,
+                                 Explanation* explanation) {
   TW_CHECK(knobs.quantized_bytes != nullptr, "the lane gave no size for quantized activations");
+  TW_TRY_VOID(fuse::check_held(knobs.held));
   Schedule schedule;
   schedule.name = graph.name;
   schedule.form = graph.form;
   schedule.numerics = knobs.numerics;
   schedule.op_count = graph.ops.size();
   schedule.io = io_of(graph.io);
-  TW_TRY_VOID(Linking({graph, constants}, schedule).run());
+  Explanation own;
+  Explanation& told = explanation != nullptr ? *explanation : own;
+  TW_TRY_VOID(make_launches(graph, constants, knobs, schedule, told, explanation != nullptr));
+  set_running_parameters(knobs, schedule);
   TW_TRY_VOID(make_buffers(graph, knobs, schedule));
   place_buffers(knobs, schedule);
 #ifndef NDEBUG
-  const std::vector<Finding> findings = verify(schedule);
-  TW_CHECK(findings.empty(), "the schedule of {} breaks {}: {}", schedule.name, findings[0].code, findings[0].text);
+  const std::vector<lane::Finding> findings = verify(schedule);
+  TW_CHECK(findings.empty(), "the schedule of {} breaks {}: {}: {}", schedule.name, findings[0].code, findings[0].about,
+           findings[0].text);
 #endif
   return schedule;
 }
