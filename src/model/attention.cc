@@ -81,6 +81,28 @@ constexpr TensorSpec kHeadNorms[] = {
     {.pattern = "blk.*.attn_k_norm.weight", .shape = "head", .part = Part::Attention, .content = Content::Norm},
 };
 
+constexpr TensorSpec kOptionalHeadNorms[] = {
+    {.pattern = "blk.*.attn_q_norm.weight",
+     .shape = "head",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Norm},
+    {.pattern = "blk.*.attn_k_norm.weight",
+     .shape = "head",
+     .part = Part::Attention,
+     .need = Need::Optional,
+     .content = Content::Norm},
+};
+
+constexpr TensorSpec kRowNorms[] = {
+    {.pattern = "blk.*.attn_q_norm.weight", .shape = "q", .part = Part::Attention, .content = Content::Norm},
+    {.pattern = "blk.*.attn_k_norm.weight", .shape = "k", .part = Part::Attention, .content = Content::Norm},
+};
+
+constexpr TensorSpec kSinks[] = {
+    {.pattern = "blk.*.attn_sinks.weight", .shape = "heads", .part = Part::Attention, .content = Content::Bias},
+};
+
 // The order that turns adjacent pairs into split halves: in each head's rotated run, row i is the file's row 2i and row
 // i + half its row 2i + 1. The products of queries and keys are the same sums in another order.
 std::vector<uint32_t> head_order(uint32_t first, uint32_t heads, uint32_t width, uint32_t rotated) {
@@ -101,6 +123,9 @@ TensorTable attention_tensors() { return kTensors; }
 TensorTable attention_bias_tensors() { return kBiases; }
 TensorTable attention_output_bias_tensors() { return kOutputBias; }
 TensorTable head_norm_tensors() { return kHeadNorms; }
+TensorTable optional_head_norm_tensors() { return kOptionalHeadNorms; }
+TensorTable row_norm_tensors() { return kRowNorms; }
+TensorTable sink_tensors() { return kSinks; }
 
 Result<Attention> read_attention(const Hyper& hyper, uint32_t layer) {
   Attention out;
@@ -131,6 +156,7 @@ void Attention::add_dims(Dims& dims) const {
   dims["qkv"] = dims["q"] + dims["k"] + dims["v"];
   dims["o"] = uint64_t{heads} * value_width;
   dims["head"] = key_width;
+  dims["heads"] = heads;
 }
 
 void Attention::place(Placer& placer, const std::string& block) const {
@@ -165,10 +191,28 @@ void Attention::place(Placer& placer, const std::string& block) const {
   }
   placer.matrix(block + "attn_output.weight", block + "attn_output.weight");
   if (placer.has(block + "attn_output.bias")) placer.vector(block + "attn_output.bias", block + "attn_output.bias");
-  if (!head_norms) return;
-  const std::vector<uint32_t> order = head_order(0, 1, key_width, pairs);
-  placer.vector(block + "attn_q_norm.weight", block + "attn_q_norm.weight", order);
-  placer.vector(block + "attn_k_norm.weight", block + "attn_k_norm.weight", order);
+  if (placer.has(block + "attn_sinks.weight")) placer.vector(block + "attn_sinks.weight", block + "attn_sinks.weight");
+  if (!head_norms && !row_norms) return;
+  const auto place_norm = [&](std::string_view part, uint32_t spanned) {
+    const std::string name = fmt::format("{}{}_norm.weight", block, part);
+    placer.vector(name, name, head_order(0, spanned, key_width, pairs));
+  };
+  place_norm("attn_q", row_norms ? heads : 1);
+  place_norm("attn_k", row_norms ? kv_heads : 1);
+}
+
+TensorId Attention::write_heads(SequenceWriter& own, const std::string& block, std::string_view which,
+                                TensorId all) const {
+  const auto named = [&](std::string_view what) { return fmt::format("{}{}_{}", block, which, what); };
+  TensorId rows = own.rows(named("row"), all);
+  if (head_norms || row_norms)
+    rows = own.add(named("norm"), graph::RowNorm{.eps = eps, .width = row_norms ? 0 : key_width},
+                   {rows, own.step().constant(fmt::format("{}attn_{}_norm.weight", block, which))});
+  if (rotated > 0)
+    rows = own.add(named("rope"), graph::Rope{.width = key_width, .half = rotated / 2},
+                   {rows, own.step().constant(rope + ".cos"), own.step().constant(rope + ".sin"), own.position()});
+  if (unit_heads) rows = own.add(named("unit"), graph::RowNorm{.eps = eps, .width = key_width}, {rows});
+  return rows;
 }
 
 TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x) const {
@@ -181,26 +225,16 @@ TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x
     q = step.add(block + "query", graph::HeadSlice{2 * key_width, 0, key_width}, {both});
     gate = step.add(block + "gate", graph::HeadSlice{2 * key_width, key_width, key_width}, {both});
   }
-  const TensorId cos = step.constant(rope + ".cos");
-  const TensorId sin = step.constant(rope + ".sin");
-  const graph::Rope turn{.width = key_width, .half = rotated / 2};
-
-  const auto head = [&](SequenceWriter& own, std::string_view which, TensorId all) {
-    TensorId rows = own.rows(fmt::format("{}{}_row", block, which), all);
-    if (head_norms)
-      rows = own.add(fmt::format("{}{}_norm", block, which), graph::RowNorm{.eps = eps, .width = key_width},
-                     {rows, step.constant(fmt::format("{}attn_{}_norm.weight", block, which))});
-    return own.add(fmt::format("{}{}_rope", block, which), turn, {rows, cos, sin, own.position()});
-  };
   TensorId out = step.each_sequence(block + "attn", heads * value_width, [&](SequenceWriter& own) {
-    const TensorId turned_q = head(own, "q", q);
-    const TensorId turned_k = head(own, "k", k);
+    const TensorId own_q = write_heads(own, block, "q", q);
+    const TensorId own_k = write_heads(own, block, "k", k);
     const TensorId k_cache = own.state(block + "k_cache", step.context(), kv_heads * key_width);
     const TensorId v_cache = own.state(block + "v_cache", step.context(), kv_heads * value_width);
-    own.set_cache(k_cache, turned_k);
+    own.set_cache(k_cache, own_k);
     own.set_cache(v_cache, own.rows(block + "v_row", v));
-    return own.add(block + "attn", graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale},
-                   {turned_q, k_cache, v_cache, own.position()});
+    return own.add(block + "attn",
+                   graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale, .window = window},
+                   {own_q, k_cache, v_cache, own.position(), step.optional(block + "attn_sinks.weight")});
   });
   if (gated) {
     const TensorId open = step.activate(block + "gate_sigmoid", graph::ActivationKind::Sigmoid, gate);

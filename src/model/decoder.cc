@@ -134,6 +134,7 @@ Result<Weights> place_decoder(const gguf::Checkpoint& checkpoint, Decoder decode
                       fmt::format("it holds {}, and frequencies are divided by its values", divisor));
     decoder.rope.divisors.assign(divisors.begin(), divisors.end());
   }
+  if (decoder.rope.pairs() == 0) return std::move(placer).take();
   RopeTables tables = rope_tables(decoder.rope, context);
   placer.values("rope.cos", {context, decoder.rope.pairs()}, std::move(tables.cos));
   placer.values("rope.sin", {context, decoder.rope.pairs()}, std::move(tables.sin));
