@@ -13,6 +13,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "fuse/rules.h"
 #include "lane/cpu/isa.h"
 
 namespace tw::cli {
@@ -69,6 +70,10 @@ void EngineFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
   app.add_option("--cache", cache, "Storage of keys and values: f32, f16")->capture_default_str();
+  app.add_option("--state", state, "Storage of the memories of delta rules: f32, bf16")->capture_default_str();
+  app.add_option("--hold", held, "Rules of fusion to hold back, by name, or all (never changes a result)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 Result<runtime::EngineOptions> EngineFlags::options() const {
@@ -85,6 +90,15 @@ Result<runtime::EngineOptions> EngineFlags::options() const {
   }
   if (cache != "f32" && cache != "f16") return unknown("--cache", cache, {"f32", "f16"});
   options.cache = cache == "f16" ? lane::Dtype::F16 : lane::Dtype::F32;
+  if (state != "f32" && state != "bf16") return unknown("--state", state, {"f32", "bf16"});
+  options.state = state == "bf16" ? lane::Dtype::BF16 : lane::Dtype::F32;
+  for (const std::string& rule : held) {
+    if (rule != "all") {
+      options.held.push_back(rule);
+      continue;
+    }
+    for (const fuse::Holdable& each : fuse::holdables()) options.held.emplace_back(each.name);
+  }
   return options;
 }
 

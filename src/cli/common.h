@@ -25,7 +25,7 @@ namespace tw::cli {
 Result<std::filesystem::path> model_path(const std::string& given);
 Result<gguf::Checkpoint> open_model(const std::string& given);
 
-// How a model runs: -t -c -b --numerics --isa --cache.
+// How a model runs: -t -c -b --numerics --isa --cache --state --hold.
 struct EngineFlags {
   uint32_t threads = 0;
   uint32_t context = 0;
@@ -33,6 +33,8 @@ struct EngineFlags {
   std::string numerics = "int8";
   std::string isa;
   std::string cache = "f32";
+  std::string state = "f32";
+  std::vector<std::string> held;
 
   void add_to(CLI::App& app);
   // Numerics, cache and instruction set by name.

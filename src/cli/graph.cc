@@ -1,4 +1,4 @@
-// tilewright graph and tilewright plan: the step of a model as a graph, and as a schedule of launches.
+// tilewright graph: the step of a model as a graph.
 
 #include <fmt/format.h>
 
@@ -7,10 +7,7 @@
 #include "cli/common.h"
 #include "cli/verb.h"
 #include "graph/text.h"
-#include "lane/cpu/quant.h"
-#include "lane/print.h"
 #include "model/model.h"
-#include "plan/plan.h"
 
 namespace tw::cli {
 
@@ -67,24 +64,6 @@ Result<int> print_graph(const GraphFlags& flags) {
   return kFine;
 }
 
-Result<int> print_plan(const GraphFlags& flags) {
-  TW_TRY(const runtime::EngineOptions options, flags.engine.options());
-  TW_TRY(const LoadedStep step, load_step(flags));
-  tw::plan::Knobs knobs;
-  knobs.numerics = options.numerics;
-  knobs.cache = options.cache;
-  knobs.quantized_bytes = [](uint64_t n, uint32_t words) -> uint64_t {
-    return lane::cpu::quant_bytes(n, static_cast<int>(words));
-  };
-  TW_TRY(const lane::Schedule schedule, tw::plan::plan_step(step.graph, step.model.constants(), knobs));
-  if (flags.json) {
-    print_json(lane::to_json(schedule));
-  } else {
-    fmt::print("{}", lane::print(schedule));
-  }
-  return kFine;
-}
-
 std::shared_ptr<GraphFlags> add_flags(CLI::App& app) {
   auto flags = std::make_shared<GraphFlags>();
   app.add_option("MODEL", flags->model, "A GGUF checkpoint");
@@ -100,12 +79,6 @@ Action add_graph(CLI::App& app) {
   auto flags = add_flags(app);
   app.add_option("-c,--ctx-size", flags->engine.context, "Positions a sequence can hold")->capture_default_str();
   return [flags] { return print_graph(*flags); };
-}
-
-Action add_plan(CLI::App& app) {
-  auto flags = add_flags(app);
-  flags->engine.add_to(app);
-  return [flags] { return print_plan(*flags); };
 }
 
 }  // namespace tw::cli

@@ -13,16 +13,19 @@ namespace tw::fuse {
 class Shim {
  public:
   virtual ~Shim() = default;
-  // Why the lane does not run this fused launch under these numerics; nothing when it does. `why` ends a sentence that
-  // begins with the lane's name.
+  // Why the lane does not run this fused launch under these numerics, as a sentence without its end; nothing when it
+  // does.
   [[nodiscard]] virtual std::optional<std::string> refuses(const lane::Launch& launch,
                                                            lane::Numerics numerics) const = 0;
+  // Which of its kernels a launch takes and why, for a reader; empty when there is only one.
+  [[nodiscard]] virtual std::string path(const lane::Launch& launch, lane::Numerics numerics) const = 0;
 };
 
 // Takes every launch: for plans that are looked at and not run.
 class AnyLaunch final : public Shim {
  public:
   [[nodiscard]] std::optional<std::string> refuses(const lane::Launch&, lane::Numerics) const override { return {}; }
+  [[nodiscard]] std::string path(const lane::Launch&, lane::Numerics) const override { return {}; }
 };
 
 }  // namespace tw::fuse

@@ -9,8 +9,7 @@
 #include "base/check.h"
 #include "lane/cpu/pool.h"
 #include "lane/cpu/program.h"
-#include "lane/cpu/quant.h"
-#include "plan/plan.h"
+#include "runtime/knobs.h"
 
 namespace tw::runtime {
 
@@ -22,8 +21,6 @@ using lane::cpu::Program;
 constexpr uint32_t kMaxSlots = 64;
 // Compiled forms that are kept: a prompt's last chunk may have any length.
 constexpr size_t kKeptPrograms = 12;
-
-uint64_t quantized_bytes(uint64_t n, uint32_t words) { return lane::cpu::quant_bytes(n, static_cast<int>(words)); }
 
 // Threads wait for each other many times a step, so more of them than cores only wait longer.
 constexpr uint32_t kThreadsACore = 4;
@@ -54,7 +51,7 @@ class Engine::Impl {
         model_(std::move(model)),
         options_(options),
         isa_(options.isa.value_or(lane::cpu::best_isa())),
-        pool_(options.threads == 0 ? cores() : options.threads),
+        pool_(threads_of(options)),
         weights_(model_.constants()),
         states_(options.slots),
         lengths_(options.slots, 0) {
@@ -75,10 +72,8 @@ class Engine::Impl {
 
   Result<lane::Schedule> plan(const Form& form) const {
     TW_TRY(const graph::StepGraph graph, model_.step(form));
-    tw::plan::Knobs knobs;
-    knobs.numerics = options_.numerics;
-    knobs.cache = options_.cache;
-    knobs.quantized_bytes = quantized_bytes;
+    tw::plan::Knobs knobs = knobs_of(options_);
+    knobs.shim = nullptr;
     return tw::plan::plan_step(graph, model_.constants(), knobs);
   }
 

@@ -25,12 +25,14 @@ using Token = int32_t;
 
 struct EngineOptions {
   lane::Numerics numerics = lane::Numerics::Int8;
-  std::optional<lane::cpu::Isa> isa;  // none: the widest this machine has
-  uint32_t threads = 0;               // 0: one a core
-  uint32_t context = 0;               // positions a sequence; 0: the smaller of the model's own and 4096
-  uint32_t slots = 1;                 // sequences whose state is kept at once, 1 to 64
-  uint32_t chunk = 512;               // the most rows of a prompt taken in one step, 1 to 512
-  lane::Dtype cache = lane::Dtype::F32;
+  std::optional<lane::cpu::Isa> isa;     // none: the widest this machine has
+  uint32_t threads = 0;                  // 0: one a core
+  uint32_t context = 0;                  // positions a sequence; 0: the smaller of the model's own and 4096
+  uint32_t slots = 1;                    // sequences whose state is kept at once, 1 to 64
+  uint32_t chunk = 512;                  // the most rows of a prompt taken in one step, 1 to 512
+  lane::Dtype cache = lane::Dtype::F32;  // keys and values: F32 or F16
+  lane::Dtype state = lane::Dtype::F32;  // memories of delta rules: F32 or BF16
+  std::vector<std::string> held;         // rules of fusion that do not take part (fuse/rules.h)
   // When set, a long prompt ends between two chunks with a refusal of kind Interrupted.
   const std::atomic<bool>* interrupted = nullptr;
   // Called while weights are prepared, with the bytes done and the bytes of all.

@@ -22,6 +22,8 @@
 namespace tw::lane::cpu {
 
 inline constexpr uint64_t kAttentionChunk = 128;
+// Rows up to which an attention shares each chunk of the cache out instead of each tile of rows.
+inline constexpr uint64_t kFewAttentionRows = 8;
 // Query vectors (rows times heads of a group) worked on together.
 inline constexpr uint64_t kQueryBlock = 32;
 
