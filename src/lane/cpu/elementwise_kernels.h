@@ -1,10 +1,9 @@
 #pragma once
 
-// Elementwise kernels and the quantizer (elementwise.h, quant.h), as templates over the instruction set.
+// Elementwise kernels (elementwise.h), as templates over the instruction set.
 
 #include "base/math_contract.h"
 #include "lane/cpu/elementwise.h"
-#include "lane/cpu/quant.h"
 #include "lane/cpu/reduce.h"
 
 namespace tw::lane::cpu {
@@ -103,69 +102,6 @@ void gates(const GatesArgs& a, Range range, std::byte*) {
                   math::decay<S>(lanes.load(a.x + at + h), lanes.load(a.bias + h), lanes.load(a.rate + h)));
       if (a.beta != nullptr) lanes.store(a.beta + at + h, math::sigmoid<S>(lanes.load(a.b + at + h)));
     });
-  }
-}
-
-// The largest magnitude of a block by its bits: order free, and a NaN is larger than infinity.
-template <class S>
-TW_INLINE inline float block_max(typename S::V low, typename S::V high) {
-  int32_t lane[16];
-  S::istore(lane, S::imax(S::bits(S::abs(low)), S::bits(S::abs(high))));
-  int32_t best = lane[0];
-  for (int i = 1; i < 16; ++i) best = lane[i] > best ? lane[i] : best;
-  return __builtin_bit_cast(float, best);
-}
-
-template <class S>
-TW_INLINE inline int32_t lanes_sum(typename S::I v) {
-  int32_t lane[16];
-  S::istore(lane, v);
-  uint32_t total = 0;
-  for (int i = 0; i < 16; ++i) total += static_cast<uint32_t>(lane[i]);
-  return static_cast<int32_t>(total);
-}
-
-// One half of a block: 16 values v = rint(x * factor), split into words.
-template <class S>
-struct QuantHalf {
-  typename S::I high, low;
-};
-template <class S>
-TW_INLINE inline QuantHalf<S> quantize_half(const QuantView& to, uint64_t at, typename S::V x, float factor,
-                                            int words) {
-  const auto v = S::to_int(S::mul(x, S::set(factor)));
-  if (words == 1) {
-    S::store_i8(to.high + at, v);
-    return {v, v};
-  }
-  const auto high = S::template isar<8>(S::iadd(v, S::iset(128)));
-  const auto low = S::isub(v, S::template ishl<8>(high));
-  S::store_i8(to.high + at, high);
-  S::store_i8(to.low + at, low);
-  S::store_i16(to.wide + at, v);
-  return {high, low};
-}
-
-template <class S>
-void quant(const QuantArgs& a, Range range, std::byte*) {
-  const uint64_t blocks = quant_padded(a.cols) / kQuantBlock;
-  const float steps = a.words == 1 ? 127.0f : 32512.0f;
-  for (uint64_t item = range.begin; item < range.end; ++item) {
-    const uint64_t begin = item % blocks * kQuantBlock;
-    const float* x = a.x + item / blocks * a.pitch + begin;
-    const uint64_t count = least(kQuantBlock, a.cols - begin);
-    const auto low = count >= 16 ? S::load(x) : S::load(x, static_cast<int>(count));
-    auto high = S::zero();
-    if (count == 32) high = S::load(x + 16);
-    if (count > 16 && count < 32) high = S::load(x + 16, static_cast<int>(count - 16));
-    const float largest = block_max<S>(low, high);
-    const bool empty = largest < 0x1p-100f;
-    const float factor = empty ? 0.0f : steps / largest;
-    a.to.scale[item] = empty ? 0.0f : largest / steps;
-    const auto first = quantize_half<S>(a.to, item * kQuantBlock, low, factor, a.words);
-    const auto second = quantize_half<S>(a.to, item * kQuantBlock + 16, high, factor, a.words);
-    a.to.sum_high[item] = lanes_sum<S>(S::iadd(first.high, second.high));
-    if (a.words == 2) a.to.sum_low[item] = lanes_sum<S>(S::iadd(first.low, second.low));
   }
 }
 

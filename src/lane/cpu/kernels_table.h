@@ -9,6 +9,7 @@
 #include "lane/cpu/kernels.h"
 #include "lane/cpu/move_kernels.h"
 #include "lane/cpu/norm_kernels.h"
+#include "lane/cpu/quant_kernels.h"
 #include "lane/cpu/rope_kernels.h"
 
 namespace tw::lane::cpu {

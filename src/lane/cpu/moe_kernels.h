@@ -6,6 +6,7 @@
 #include "lane/cpu/moe.h"
 #include "lane/cpu/norm_kernels.h"
 #include "lane/cpu/product_kernel.h"
+#include "lane/cpu/quant_kernels.h"
 
 namespace tw::lane::cpu {
 

@@ -71,7 +71,7 @@ class Mixture {
   // Every phase in pieces of `step` items.
   std::vector<float> run(const MoeKernels& kernels, uint64_t step) {
     std::vector<float> y(options_.rows * kD);
-    const Aligned work(moe_work(args_, nullptr).bytes), scratch(moe_scratch_bytes(args_));
+    const TestMemory work(moe_work(args_, nullptr).bytes), scratch(moe_scratch_bytes(args_));
     args_.work = moe_work(args_, work.data());
     args_.y = y.data();
     for (const MoePhase& phase : kernels.phases)
@@ -93,7 +93,7 @@ class Mixture {
  private:
   Packed packed(const graph::Rows& rows, uint64_t n, uint64_t k, uint64_t groups) {
     Packed w = describe(rows.format, n, k, groups);
-    storage_.push_back(std::make_unique<Aligned>(w.bytes()));
+    storage_.push_back(std::make_unique<TestMemory>(w.bytes()));
     pack(rows, w, storage_.back()->data(), 0, w.panels());
     w.data = storage_.back()->data();
     return w;
@@ -102,9 +102,9 @@ class Mixture {
   Options options_;
   TestInput x_;
   TestRows router_, gate_, up_, down_;
-  Aligned quant_;
+  TestMemory quant_;
   std::vector<float> bias_;
-  std::vector<std::unique_ptr<Aligned>> storage_;
+  std::vector<std::unique_ptr<TestMemory>> storage_;
   MoeArgs args_;
 };
 

@@ -28,7 +28,7 @@ TEST(Pack, RangesOfPanelsAddUpAndStayWithinTheirBytes) {
     TestRows rows(entry.format, 2 * 21, 512, 3);
     const Packed shape = describe(entry.format, 21, 512, 2);
     ASSERT_EQ(shape.panels(), 4U);
-    const Aligned whole(shape.bytes()), pieces(shape.bytes());
+    const TestMemory whole(shape.bytes()), pieces(shape.bytes());
     std::fill_n(pieces.data(), shape.bytes() + 1, std::byte{0xa5});
     pack(rows.rows(), shape, whole.data(), 0, 4);
     for (const uint64_t panel : {3, 1, 0, 2}) pack(rows.rows(), shape, pieces.data(), panel, panel + 1);
@@ -41,7 +41,7 @@ TEST(Pack, FollowsTheOrderOfTheStoredRows) {
   for (const Format format : {Format::Q4_K, Format::Q3_K, Format::F16}) {
     TestRows rows(format, 18, 256, 5);
     const Packed shape = describe(format, 18, 256);
-    const Aligned plain(shape.bytes()), ordered(shape.bytes());
+    const TestMemory plain(shape.bytes()), ordered(shape.bytes());
     std::vector<uint32_t> order(18);
     for (uint32_t r = 0; r < 18; ++r) order[r] = (r * 5 + 3) % 18;
     std::vector<std::byte> moved(18 * rows.rows().row_bytes);

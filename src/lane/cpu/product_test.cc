@@ -54,7 +54,7 @@ struct Problem {
     std::vector<float> y(args.rows * part.w.n, -1.0F);
     part.y = y.data();
     part.y_pitch = part.w.n;
-    const Aligned scratch(scratch_bytes(args));
+    const TestMemory scratch(scratch_bytes(args));
     for (uint64_t begin = 0; begin < items(args); begin += step)
       kernel(args, {begin, std::min(begin + step, items(args))}, scratch.data());
     return y;
@@ -70,7 +70,7 @@ struct Problem {
   }
   TestRows rows;
   TestInput input;
-  Aligned packed;
+  TestMemory packed;
   std::vector<float> bias;
   ProductPart part;
   ProductArgs args;
@@ -164,7 +164,7 @@ TEST(Product, RunsPartsSideBySideWithTheirOwnStrides) {
   ProductArgs args = a.args;
   args.parts = parts;
   args.part_count = 2;
-  const Aligned scratch(scratch_bytes(args));
+  const TestMemory scratch(scratch_bytes(args));
   ASSERT_EQ(items(args), 5U);
   for (uint64_t i = 0; i < 5; i += 2)
     product_kernel(best_isa())(args, {i, std::min<uint64_t>(i + 2, 5)}, scratch.data());
@@ -183,7 +183,7 @@ TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
     TestRows w(format, kHeads * (rows_out ? kB : kA), rows_out ? kA : kB, 2);
     ProductPart part;
     part.w = rows_out ? describe_heads(format, kHeads, kB, kA) : describe_heads(Format::F32, kHeads, kB, kA);
-    const Aligned packed(part.w.bytes());
+    const TestMemory packed(part.w.bytes());
     (rows_out ? pack : pack_input_rows)(w.rows(), part.w, packed.data(), 0, part.w.panels());
     part.w.data = packed.data();
     std::vector<float> y(kRows * kHeads * kB);
@@ -197,7 +197,7 @@ TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
     args.rows = kRows;
     args.x = input.plain();
     args.x_pitch = kHeads * kA;
-    const Aligned scratch(scratch_bytes(args));
+    const TestMemory scratch(scratch_bytes(args));
     for (const Kernel& kernel : kernels_here()) {
       kernel.run(args, {0, items(args)}, scratch.data());
       std::vector<float> values(w.rows().count * w.rows().row_values);

@@ -18,10 +18,10 @@ namespace tw::lane::cpu {
 void product_emulated_avx512(const ProductArgs& args, Range range, std::byte* scratch);
 extern const MoeKernels kMoeEmulatedAvx512;
 
-// Aligned storage whose bytes past the end are watched by the sanitizers.
-class Aligned {
+// TestMemory storage whose bytes past the end are watched by the sanitizers.
+class TestMemory {
  public:
-  explicit Aligned(size_t bytes)
+  explicit TestMemory(size_t bytes)
       : data_(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64 + 64))) {}
   [[nodiscard]] std::byte* data() const { return data_.get(); }
 
@@ -110,7 +110,7 @@ class TestInput {
 
  private:
   std::vector<float> plain_;
-  Aligned storage_;
+  TestMemory storage_;
   QuantView quant_;
 };
 

@@ -65,6 +65,7 @@ std::span<const float> Program::logits(uint32_t sequence) const {
 std::span<const int32_t> Program::next(uint32_t sequence) const {
   return {data_->sequences[sequence].next, data_->sequences[sequence].next_size};
 }
+std::span<std::byte> Program::arena() { return {data_->arena.get(), data_->arena.size()}; }
 std::span<const Call> Program::calls() const { return data_->calls; }
 const Schedule& Program::schedule() const { return data_->schedule; }
 uint64_t Program::bytes() const {

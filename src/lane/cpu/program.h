@@ -52,6 +52,8 @@ class Program {
   // Runs one step on all threads of `pool`, which has as many as the program was compiled for or fewer.
   void run(Pool& pool);
 
+  // The memory that the schedule's places (plain_at, quantized_at) are in.
+  [[nodiscard]] std::span<std::byte> arena();
   [[nodiscard]] std::span<const Call> calls() const;
   [[nodiscard]] const Schedule& schedule() const;
   [[nodiscard]] uint64_t bytes() const;  // arena and scratch

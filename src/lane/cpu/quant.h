@@ -54,6 +54,20 @@ TW_INLINE inline QuantView quant_view(std::byte* storage, uint64_t n, int words)
   return view;
 }
 
+// The same form from block `block` on.
+TW_INLINE inline QuantView quant_from(QuantView view, uint64_t block) {
+  const uint64_t value = block * kQuantBlock;
+  view.high += value;
+  view.scale += block;
+  view.sum_high += block;
+  if (view.low != nullptr) {
+    view.low += value;
+    view.wide += value;
+    view.sum_low += block;
+  }
+  return view;
+}
+
 // Quantizes rows x cols of x (row r at r * pitch) into `to`, row r at value r * quant_padded(cols).
 //   A = max|x| of a block; A < 2^-100: scale and words 0; NaN in a block: scale NaN.
 //   one word:  scale = A / 127,   high = rint(x * (127 / A))
