@@ -232,9 +232,10 @@ TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x
     const TensorId v_cache = own.state(block + "v_cache", step.context(), kv_heads * value_width);
     own.set_cache(k_cache, own_k);
     own.set_cache(v_cache, own.rows(block + "v_row", v));
-    return own.add(block + "attn",
-                   graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale, .window = window},
-                   {own_q, k_cache, v_cache, own.position(), step.optional(block + "attn_sinks.weight")});
+    return own.add(
+        block + "attn",
+        graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale, .softcap = softcap, .window = window},
+        {own_q, k_cache, v_cache, own.position(), step.optional(block + "attn_sinks.weight")});
   });
   if (gated) {
     const TensorId open = step.activate(block + "gate_sigmoid", graph::ActivationKind::Sigmoid, gate);

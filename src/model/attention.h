@@ -19,6 +19,7 @@ struct Attention {
   uint32_t value_width = 0;  // of a head
   uint32_t rotated = 0;      // values of a head that rotate, from its first on; 0: the layer does not rotate
   float scale = 0;
+  float softcap = 0;            // of the scores; 0: none
   float eps = 0;                // of the head norms
   bool head_norms = false;      // attn_q_norm, attn_k_norm, of every head
   bool row_norms = false;       // attn_q_norm, attn_k_norm, of all heads of a row as one
@@ -28,6 +29,8 @@ struct Attention {
   std::string rope = "rope";    // prefix of the rotation tables
   graph::Window window;
 
+  // Prefix of the rotation tables this layer reads; empty when it rotates nothing.
+  [[nodiscard]] std::string_view rotation() const { return rotated == 0 ? std::string_view() : rope; }
   [[nodiscard]] uint32_t query_rows() const { return heads * key_width * (gated ? 2 : 1); }
 
   [[nodiscard]] std::vector<Part> parts() const { return {Part::Attention}; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tw::model {
@@ -24,8 +25,8 @@ constexpr KeySpec kKeys[] = {
 
 constexpr TensorSpec kTensors[] = {
     {.pattern = "token_embd.weight", .shape = "width vocabulary", .part = Part::Model},
-    {.pattern = "output_norm.weight", .shape = "width", .part = Part::Model, .content = Content::Norm},
     {.pattern = "output.weight", .shape = "width vocabulary", .part = Part::Model, .need = Need::Optional},
+    {.pattern = "output_norm.weight", .shape = "width", .part = Part::Model, .content = Content::Norm},
     {.pattern = "blk.*.attn_norm.weight", .shape = "width", .content = Content::Norm},
 };
 
@@ -42,6 +43,9 @@ constexpr TensorSpec kFeedNorm[] = {
 };
 constexpr TensorSpec kPostAttentionNorm[] = {
     {.pattern = "blk.*.post_attention_norm.weight", .shape = "width", .content = Content::Norm},
+};
+constexpr TensorSpec kPostFeedNorm[] = {
+    {.pattern = "blk.*.post_ffw_norm.weight", .shape = "width", .content = Content::Norm},
 };
 constexpr TensorSpec kRopeDivisors[] = {
     {.pattern = "rope_freqs.weight",
@@ -72,9 +76,13 @@ Result<uint32_t> read_vocabulary(const Hyper& hyper, const gguf::Checkpoint& che
 
 KeyTable decoder_keys() { return kKeys; }
 TensorTable decoder_tensors() { return kTensors; }
+TensorTable embedding_tensors() { return TensorTable(kTensors).first(2); }
+TensorTable output_norm_tensors() { return TensorTable(kTensors).subspan(2, 1); }
+TensorTable mix_norm_tensors() { return TensorTable(kTensors).last(1); }
 TensorTable head_bias_tensors() { return kHeadBias; }
 TensorTable feed_norm_tensors() { return kFeedNorm; }
 TensorTable post_attention_norm_tensors() { return kPostAttentionNorm; }
+TensorTable post_feed_norm_tensors() { return kPostFeedNorm; }
 TensorTable rope_divisor_tensors() { return kRopeDivisors; }
 
 uint32_t layer_count(const Hyper& hyper) { return hyper.count("block_count") - hyper.count("nextn_predict_layers"); }
@@ -91,6 +99,11 @@ Result<Decoder> read_decoder(const Hyper& hyper, const gguf::Checkpoint& checkpo
   out.eps = static_cast<float>(hyper.real("attention.layer_norm_rms_epsilon"));
   TW_TRY(out.vocabulary, read_vocabulary(hyper, checkpoint));
   return out;
+}
+
+void set_window(const Decoder& decoder, const graph::Window& window, Attention& attention) {
+  attention.window = window;
+  if (window.kind != graph::Window::Kind::None && decoder.window_rope != decoder.rope) attention.rope = "rope_window";
 }
 
 Layout layout_of(const Decoder& decoder) {
@@ -111,33 +124,56 @@ Layout layout_of(const Decoder& decoder) {
   return out;
 }
 
+namespace {
+
+// The divisors of the frequencies that the file has, for the rotation they belong to.
+Result<void> read_divisors(const Placer& placer, RopeSpec& rope) {
+  if (!placer.has(kRopeDivisors[0].pattern)) return {};
+  const std::vector<float> divisors = placer.widened(kRopeDivisors[0].pattern);
+  for (const float divisor : divisors)
+    if (!(std::abs(divisor) > 0))
+      return refuse(RefusalKind::Malformed, placer.subject(kRopeDivisors[0].pattern),
+                    fmt::format("it holds {}, and frequencies are divided by its values", divisor));
+  rope.divisors.assign(divisors.begin(), divisors.end());
+  return {};
+}
+
+// The tables under the prefix `name`, when a layer reads them.
+void place_rotation(Placer& placer, const Decoder& decoder, std::string_view name, const RopeSpec& rope,
+                    uint32_t context) {
+  const bool read = std::any_of(decoder.layers.begin(), decoder.layers.end(), [&](const DecoderLayer& layer) {
+    return std::visit([](const auto& mix) { return mix.rotation(); }, layer.mix) == name;
+  });
+  if (!read) return;
+  RopeTables tables = rope_tables(rope, context);
+  placer.values(fmt::format("{}.cos", name), {context, rope.pairs()}, std::move(tables.cos));
+  placer.values(fmt::format("{}.sin", name), {context, rope.pairs()}, std::move(tables.sin));
+}
+
+}  // namespace
+
 Result<Weights> place_decoder(const gguf::Checkpoint& checkpoint, Decoder decoder, uint32_t context) {
   Placer placer(checkpoint);
   placer.table("token_embd.weight", "token_embd.weight");
   placer.matrix("output.weight", placer.has("output.weight") ? "output.weight" : "token_embd.weight");
   if (placer.has("output.bias")) placer.vector("output.bias", "output.bias");
-  placer.vector("output_norm.weight", "output_norm.weight");
+  const auto norm = [&](const std::string& block, std::string_view stem) {
+    const std::string name = fmt::format("{}{}.weight", block, stem);
+    if (!stem.empty()) placer.vector(name, name);
+  };
+  norm("", decoder.final_norm);
   for (size_t layer = 0; layer < decoder.layers.size(); ++layer) {
     const std::string block = block_name(layer);
-    for (const std::string_view norm : {std::string_view("attn_norm"), decoder.feed_norm}) {
-      const std::string name = fmt::format("{}{}.weight", block, norm);
-      placer.vector(name, name);
-    }
-    std::visit([&](const auto& mix) { mix.place(placer, block); }, decoder.layers[layer].mix);
-    std::visit([&](const auto& feed) { feed.place(placer, block); }, decoder.layers[layer].feed);
+    for (const std::string_view stem :
+         {decoder.mix_norm, decoder.post_mix_norm, decoder.feed_norm, decoder.post_feed_norm})
+      norm(block, stem);
+    const auto place = [&](const auto& half) { half.place(placer, block); };
+    std::visit(place, decoder.layers[layer].mix);
+    std::visit(place, decoder.layers[layer].feed);
   }
-  if (placer.has("rope_freqs.weight")) {
-    const std::vector<float> divisors = placer.widened("rope_freqs.weight");
-    for (const float divisor : divisors)
-      if (!(std::abs(divisor) > 0))
-        return refuse(RefusalKind::Malformed, fmt::format("{}: tensor rope_freqs.weight", checkpoint.label()),
-                      fmt::format("it holds {}, and frequencies are divided by its values", divisor));
-    decoder.rope.divisors.assign(divisors.begin(), divisors.end());
-  }
-  if (decoder.rope.pairs() == 0) return std::move(placer).take();
-  RopeTables tables = rope_tables(decoder.rope, context);
-  placer.values("rope.cos", {context, decoder.rope.pairs()}, std::move(tables.cos));
-  placer.values("rope.sin", {context, decoder.rope.pairs()}, std::move(tables.sin));
+  TW_TRY_VOID(read_divisors(placer, decoder.rope));
+  place_rotation(placer, decoder, "rope", decoder.rope, context);
+  place_rotation(placer, decoder, "rope_window", decoder.window_rope, context);
   return std::move(placer).take();
 }
 
@@ -145,20 +181,31 @@ graph::StepGraph write_decoder(const Decoder& decoder, const Weights& weights, s
                                uint32_t context) {
   StepWriter step(weights, std::move(name), form, context);
   TensorId h = step.add("embedding", graph::RowsGather{}, {step.constant("token_embd.weight"), step.tokens()});
+  h = step.scale("embedding_scaled", h, decoder.embedding_scale);
   for (size_t layer = 0; layer < decoder.layers.size(); ++layer) {
     const std::string block = block_name(layer);
-    const auto normed = [&](std::string_view norm) {
-      return step.rms_norm(fmt::format("{}{}", block, norm), h, fmt::format("{}{}.weight", block, norm), decoder.eps);
+    const auto normed = [&](std::string_view norm, TensorId x) {
+      const std::string stem = fmt::format("{}{}", block, norm);
+      return norm.empty() ? x : step.rms_norm(stem, x, stem + ".weight", decoder.eps);
     };
-    const TensorId mixed = std::visit([&](const auto& mix) { return mix.write(step, block, normed("attn_norm")); },
-                                      decoder.layers[layer].mix);
-    h = step.elementwise(block + "mixed", graph::Arithmetic::Add, h, mixed);
-    const TensorId fed =
-        std::visit([&](const auto& feed) { return feed.write(step, block, normed(decoder.feed_norm)); },
-                   decoder.layers[layer].feed);
-    h = step.elementwise(block + "out", graph::Arithmetic::Add, h, fed);
+    // h plus what a half of the layer makes of it.
+    const auto add = [&](const auto& half, std::string_view before, std::string_view after, std::string_view made,
+                         std::string_view sum) {
+      const TensorId x = normed(before, h);
+      const TensorId plain = std::visit([&](const auto& own) { return own.write(step, block, x); }, half);
+      const TensorId scaled =
+          step.scale(fmt::format("{}{}_scaled", block, made), normed(after, plain), decoder.residual_scale);
+      h = step.elementwise(fmt::format("{}{}", block, sum), graph::Arithmetic::Add, h, scaled);
+    };
+    add(decoder.layers[layer].mix, decoder.mix_norm, decoder.post_mix_norm, "mix", "mixed");
+    add(decoder.layers[layer].feed, decoder.feed_norm, decoder.post_feed_norm, "feed", "out");
   }
-  step.finish_with_head(h, "output_norm.weight", decoder.eps, "output");
+  const std::string final_norm = fmt::format("{}.weight", decoder.final_norm);
+  step.finish_with_head(h, {.norm = final_norm,
+                            .eps = decoder.eps,
+                            .stem = "output",
+                            .scale = decoder.logit_scale,
+                            .softcap = decoder.logit_softcap});
   return std::move(step).finish();
 }
 

@@ -24,6 +24,7 @@ struct DeltaNet {
   [[nodiscard]] uint32_t keys() const { return key_heads * state; }
   [[nodiscard]] uint32_t values() const { return value_heads * state; }
 
+  [[nodiscard]] std::string_view rotation() const { return {}; }
   [[nodiscard]] std::vector<Part> parts() const { return {Part::Delta}; }
   void add_dims(Dims& dims) const;
   void place(Placer& placer, const std::string& block) const;

@@ -141,12 +141,17 @@ constexpr TensorSpec kSharedTensors[] = {
     {.pattern = "blk.*.ffn_down_shexp.weight", .shape = "shared_hidden width", .part = Part::SharedExpert},
 };
 
+std::string_view short_name(graph::ActivationKind kind) {
+  return kind == graph::ActivationKind::Silu ? "silu" : "gelu";
+}
+
 // The gated network whose matrices are `block` ffn_{gate,up,down}`kind`.
-TensorId write_gated(StepWriter& step, const std::string& block, std::string_view kind, TensorId x) {
+TensorId write_gated(StepWriter& step, const std::string& block, std::string_view kind, TensorId x,
+                     graph::ActivationKind activation = graph::ActivationKind::Silu) {
   const auto stem = [&](std::string_view part) { return fmt::format("{}ffn_{}{}", block, part, kind); };
   const TensorId gate = step.product(stem("gate"), x, stem("gate"));
   const TensorId up = step.product(stem("up"), x, stem("up"));
-  const TensorId open = step.activate(stem("gate") + "_silu", graph::ActivationKind::Silu, gate);
+  const TensorId open = step.activate(fmt::format("{}_{}", stem("gate"), short_name(activation)), activation, gate);
   const TensorId hidden = step.elementwise(stem("hidden"), graph::Arithmetic::Mul, open, up);
   return step.product(stem("down"), hidden, stem("down"));
 }
@@ -247,7 +252,7 @@ void DenseFeedForward::add_dims(Dims& dims) const { dims["hidden"] = hidden; }
 void DenseFeedForward::place(Placer& placer, const std::string& block) const { place_gated(placer, block, ""); }
 
 TensorId DenseFeedForward::write(StepWriter& step, const std::string& block, TensorId x) const {
-  return write_gated(step, block, "", x);
+  return write_gated(step, block, "", x, activation);
 }
 
 std::vector<Part> MixtureFeedForward::parts() const {

@@ -11,9 +11,10 @@
 
 namespace tw::model {
 
-// down(silu(gate(x)) * up(x)).
+// down(f(gate(x)) * up(x)).
 struct DenseFeedForward {
   uint32_t hidden = 0;
+  graph::ActivationKind activation = graph::ActivationKind::Silu;
 
   [[nodiscard]] std::vector<Part> parts() const { return {Part::Dense}; }
   void add_dims(Dims& dims) const;

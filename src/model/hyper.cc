@@ -89,6 +89,12 @@ class HyperReader {
       }
       case KeyType::Counts: return set_list(key, item);
       case KeyType::Flags: return set_flags(key, item);
+      case KeyType::Pattern: {
+        if (is_array) return set_flags(key, item);
+        TW_TRY(const uint64_t period, checkpoint_.get_u64(key));
+        item.value = static_cast<double>(period);
+        return {};
+      }
     }
     TW_CHECK(false, "key type {}", static_cast<int>(spec.type));
   }
@@ -124,8 +130,10 @@ class HyperReader {
         return refuse(RefusalKind::Malformed, out_.subject(spec.key),
                       fmt::format("the array has {} items, and the model {} blocks", numbers.size(), blocks));
     }
+    KeySpec of_item = spec;
+    if (spec.type == KeyType::Pattern) of_item.high = 1;
     for (size_t i = 0; i < numbers.size(); ++i)
-      TW_TRY_VOID(check_number(spec, static_cast<double>(numbers[i]), fmt::format("item {} ", i)));
+      TW_TRY_VOID(check_number(of_item, static_cast<double>(numbers[i]), fmt::format("item {} ", i)));
     return {};
   }
 
@@ -143,11 +151,23 @@ class HyperReader {
   Hyper out_;
 };
 
+std::vector<KeySpec> merged_keys(std::span<const KeyTable> tables) {
+  std::vector<KeySpec> out;
+  for (const KeyTable table : tables)
+    for (const KeySpec& spec : table) {
+      const auto same = std::find_if(out.begin(), out.end(), [&](const KeySpec& own) { return own.key == spec.key; });
+      if (same == out.end())
+        out.push_back(spec);
+      else
+        *same = spec;
+    }
+  return out;
+}
+
 Result<Hyper> Hyper::read(const gguf::Checkpoint& checkpoint, std::string_view architecture,
                           std::span<const KeyTable> tables) {
   HyperReader reader(checkpoint, architecture);
-  for (const KeyTable table : tables)
-    for (const KeySpec& spec : table) TW_TRY_VOID(reader.read(spec));
+  for (const KeySpec& spec : merged_keys(tables)) TW_TRY_VOID(reader.read(spec));
   return std::move(reader).take();
 }
 
@@ -177,6 +197,13 @@ bool Hyper::flag(std::string_view key) const { return std::get<double>(item(key)
 const std::string& Hyper::text(std::string_view key) const { return std::get<std::string>(item(key).value); }
 const std::vector<int64_t>& Hyper::list(std::string_view key) const {
   return std::get<std::vector<int64_t>>(item(key).value);
+}
+
+bool Hyper::pattern(std::string_view key, uint32_t layer, uint32_t period) const {
+  const Item& found = item(key);
+  if (const auto* items = std::get_if<std::vector<int64_t>>(&found.value)) return items->at(layer) != 0;
+  const uint32_t given = found.present ? static_cast<uint32_t>(std::get<double>(found.value)) : period;
+  return given == 0 || (layer + 1) % given != 0;
 }
 
 }  // namespace tw::model

@@ -22,6 +22,7 @@ enum class KeyType : uint8_t {
   PerLayer,  // one unsigned integer, or an array of one a block
   Counts,    // an array of integers
   Flags,     // an array of booleans or integers, one a block
+  Pattern,   // Flags, or one unsigned integer: a period
   Real,
   Flag,
   Text,
@@ -41,6 +42,9 @@ struct KeySpec {
 };
 
 using KeyTable = std::span<const KeySpec>;
+
+// The rows of all tables. Of rows with one key the last counts, so that a family overrides what the shared tables say.
+std::vector<KeySpec> merged_keys(std::span<const KeyTable> tables);
 
 class Hyper {
  public:
@@ -62,6 +66,9 @@ class Hyper {
   [[nodiscard]] bool flag(std::string_view key) const;
   [[nodiscard]] const std::string& text(std::string_view key) const;
   [[nodiscard]] const std::vector<int64_t>& list(std::string_view key) const;  // empty when absent
+  // Of a Pattern: whether the layer is set. A period p sets every layer but each p-th, 0 all of them; `period` stands
+  // for an absent one.
+  [[nodiscard]] bool pattern(std::string_view key, uint32_t layer, uint32_t period) const;
 
  private:
   struct Item {

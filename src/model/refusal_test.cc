@@ -46,42 +46,39 @@ TEST_P(Refusals, TheUnchangedFileLoads) {
 
 TEST_P(Refusals, AMissingRequiredKeyIsNamed) {
   const ToyFile whole = toy_file(family().architecture);
-  for (const KeyTable table : family().keys)
-    for (const KeySpec& spec : table) {
-      if (spec.need != Need::Required) continue;
-      ToyFile file = whole;
-      file.drop_key(full(spec.key));
-      expect_refusal(file, RefusalKind::Missing, full(spec.key));
-    }
+  for (const KeySpec& spec : merged_keys(family().keys)) {
+    if (spec.need != Need::Required) continue;
+    ToyFile file = whole;
+    file.drop_key(full(spec.key));
+    expect_refusal(file, RefusalKind::Missing, full(spec.key));
+  }
 }
 
 TEST_P(Refusals, AKeyOfAnotherTypeIsNamed) {
   const ToyFile whole = toy_file(family().architecture);
-  for (const KeyTable table : family().keys)
-    for (const KeySpec& spec : table) {
-      ToyFile file = whole;
-      file.set_key(full(spec.key), spec.type == KeyType::Text ? gguf::value_u32(3) : gguf::value_string("three"));
-      expect_refusal(file, RefusalKind::Malformed, full(spec.key));
-    }
+  for (const KeySpec& spec : merged_keys(family().keys)) {
+    ToyFile file = whole;
+    file.set_key(full(spec.key), spec.type == KeyType::Text ? gguf::value_u32(3) : gguf::value_string("three"));
+    expect_refusal(file, RefusalKind::Malformed, full(spec.key));
+  }
 }
 
 TEST_P(Refusals, ANumberOutOfRangeIsNamed) {
   const ToyFile whole = toy_file(family().architecture);
-  for (const KeyTable table : family().keys)
-    for (const KeySpec& spec : table) {
-      if (spec.type == KeyType::Text || spec.type == KeyType::Counts || spec.type == KeyType::Flags) continue;
-      if (spec.type == KeyType::Flag && spec.low == 0 && spec.high >= 1) continue;
-      if (spec.low <= 0 && spec.high >= 4294967295.0) continue;
-      ToyFile file = whole;
-      const double wrong = spec.low > 0 ? 0 : spec.high + 1;
-      if (spec.type == KeyType::Flag)
-        file.set_key(full(spec.key), gguf::value_bool(wrong != 0));
-      else if (spec.type == KeyType::Real)
-        file.set_key(full(spec.key), gguf::value_f32(static_cast<float>(spec.low > 0 ? 0 : spec.high * 2 + 1)));
-      else
-        file.set_key(full(spec.key), gguf::value_u32(static_cast<uint32_t>(wrong)));
-      expect_refusal(file, spec.feature.empty() ? RefusalKind::Malformed : RefusalKind::Unsupported, full(spec.key));
-    }
+  for (const KeySpec& spec : merged_keys(family().keys)) {
+    if (spec.type == KeyType::Text || spec.type == KeyType::Counts || spec.type == KeyType::Flags) continue;
+    if (spec.type == KeyType::Flag && spec.low == 0 && spec.high >= 1) continue;
+    if (spec.low <= 0 && spec.high >= 4294967295.0) continue;
+    ToyFile file = whole;
+    const double wrong = spec.low > 0 ? 0 : spec.high + 1;
+    if (spec.type == KeyType::Flag)
+      file.set_key(full(spec.key), gguf::value_bool(wrong != 0));
+    else if (spec.type == KeyType::Real)
+      file.set_key(full(spec.key), gguf::value_f32(static_cast<float>(spec.low > 0 ? 0 : spec.high * 2 + 1)));
+    else
+      file.set_key(full(spec.key), gguf::value_u32(static_cast<uint32_t>(wrong)));
+    expect_refusal(file, spec.feature.empty() ? RefusalKind::Malformed : RefusalKind::Unsupported, full(spec.key));
+  }
 }
 
 TEST_P(Refusals, AMissingTensorIsNamed) {
@@ -154,15 +151,16 @@ INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::ValuesIn(families().begin(), fa
 
 TEST(Refusal, AnUnknownArchitectureNamesTheKnownOnes) {
   ToyFile file = toy_file("qwen3");
-  file.set_key("general.architecture", gguf::value_string("qwen4exp"));
+  file.set_key("general.architecture", gguf::value_string("mamba9"));
   const std::vector<std::byte> bytes = file.bytes();
   auto checkpoint = gguf::Checkpoint::parse(bytes, "toy.gguf");
   ASSERT_TRUE(checkpoint.ok());
   const auto model = Model::load(*checkpoint);
   ASSERT_FALSE(model.ok());
-  EXPECT_EQ(to_text(model.refusal()),
-            "toy.gguf: the architecture \"qwen4exp\" is not known. The known ones are llama, qwen2, qwen3, qwen3moe, "
-            "qwen3next, qwen35, qwen35moe.");
+  EXPECT_THAT(to_text(model.refusal()),
+              HasSubstr("the architecture \"mamba9\" is not known. The known ones are llama, "));
+  for (const FamilyInfo* family : families())
+    EXPECT_THAT(to_text(model.refusal()), HasSubstr(std::string(family->architecture)));
 }
 
 TEST(Refusal, TheLegacyLayoutOfQwen3NextIsNamed) {

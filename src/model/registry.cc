@@ -11,8 +11,8 @@ namespace tw::model {
 
 std::span<const FamilyInfo* const> families() {
   static const FamilyInfo* const table[] = {
-      &llama_family(),     &qwen2_family(),  &qwen3_family(),     &qwen3moe_family(),
-      &qwen3next_family(), &qwen35_family(), &qwen35moe_family(),
+      &llama_family(),  &qwen2_family(),     &qwen3_family(),   &qwen3moe_family(),   &qwen3next_family(),
+      &qwen35_family(), &qwen35moe_family(), &granite_family(), &granitemoe_family(), &olmo2_family(),
   };
   return table;
 }

@@ -23,5 +23,8 @@ const FamilyInfo& qwen3moe_family();
 const FamilyInfo& qwen3next_family();
 const FamilyInfo& qwen35_family();
 const FamilyInfo& qwen35moe_family();
+const FamilyInfo& granite_family();
+const FamilyInfo& granitemoe_family();
+const FamilyInfo& olmo2_family();
 
 }  // namespace tw::model

@@ -29,6 +29,7 @@ struct RopeSpec {
   std::vector<bool> still;       // empty, or one a pair: a pair that does not turn
 
   [[nodiscard]] uint32_t pairs() const { return width / 2; }
+  bool operator==(const RopeSpec&) const = default;
 };
 
 // The angle a pair turns by from one position to the next, and what cos and sin are multiplied by.

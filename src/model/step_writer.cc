@@ -70,6 +70,10 @@ TensorId StepWriter::rms_norm(std::string_view name, TensorId x, std::string_vie
   return add(name, graph::RowNorm{.eps = eps}, {x, constant(weight)});
 }
 
+TensorId StepWriter::scale(std::string_view name, TensorId x, float factor) {
+  return factor == 1 ? x : add(name, graph::Scale{factor}, {x});
+}
+
 TensorId StepWriter::elementwise(std::string_view name, graph::Arithmetic op, TensorId a, TensorId b) {
   return add(name, graph::Elementwise{op}, {a, b});
 }
@@ -86,12 +90,15 @@ TensorId StepWriter::each_sequence(std::string_view name, uint32_t width,
   return table;
 }
 
-void StepWriter::finish_with_head(TensorId h, std::string_view norm, float eps, std::string_view head) {
+void StepWriter::finish_with_head(TensorId h, const Head& head) {
   using Kind = graph::Form::Kind;
   const bool last_only = form_.kind == Kind::Chunk && !form_.all_logits && form_.rows > 1;
   if (last_only) h = add("result_row", graph::RowGather{.row = form_.rows}, {h});
-  const TensorId normed = rms_norm("result_norm", h, norm, eps);
-  const TensorId logits = product("logits", normed, head);
+  const bool capped = head.softcap > 0;
+  const TensorId normed = rms_norm("result_norm", h, head.norm, head.eps);
+  const TensorId plain = product(capped || head.scale != 1 ? "logits_plain" : "logits", normed, head.stem);
+  const TensorId scaled = scale(capped ? "logits_scaled" : "logits", plain, head.scale);
+  const TensorId logits = capped ? add("logits", graph::Softcap{head.softcap}, {scaled}) : scaled;
   for (SequenceWriter& sequence : sequences_) {
     const TensorId own = sequence.rows("logits", logits);
     const TensorId next = sequence.add("next", graph::ArgMax{}, {own});

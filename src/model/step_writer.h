@@ -21,6 +21,15 @@ namespace tw::model {
 
 class StepWriter;
 
+// How a step ends: softcap(scale * (norm(h) times `stem`.weight)).
+struct Head {
+  std::string_view norm;  // weight of the final norm
+  float eps = 0;
+  std::string_view stem;
+  float scale = 1;    // 1: none
+  float softcap = 0;  // 0: none
+};
+
 // One sequence's part of a step: its rows (all rows of a chunk, one row of a batch) and its own tensors.
 class SequenceWriter {
  public:
@@ -60,6 +69,7 @@ class StepWriter {
   // x times the matrix `stem`.weight, plus `stem`.bias when that is placed.
   graph::TensorId product(std::string_view name, graph::TensorId x, std::string_view stem);
   graph::TensorId rms_norm(std::string_view name, graph::TensorId x, std::string_view weight, float eps);
+  graph::TensorId scale(std::string_view name, graph::TensorId x, float factor);  // x itself when the factor is 1
   graph::TensorId elementwise(std::string_view name, graph::Arithmetic op, graph::TensorId a, graph::TensorId b);
   graph::TensorId activate(std::string_view name, graph::ActivationKind kind, graph::TensorId x);
 
@@ -69,7 +79,7 @@ class StepWriter {
                                 const std::function<graph::TensorId(SequenceWriter&)>& body);
 
   // The end of a step: final norm, head, and each sequence's logits and next token. `h` holds all rows.
-  void finish_with_head(graph::TensorId h, std::string_view norm, float eps, std::string_view head);
+  void finish_with_head(graph::TensorId h, const Head& head);
 
   [[nodiscard]] graph::StepGraph finish() && { return std::move(builder_).finish(); }
 

@@ -16,11 +16,17 @@ namespace tw::model {
 
 namespace {
 
-// Spread so that a product of normed rows has deviation 1, and the logits have about 2.
-float deviation_of(const WantedTensor& tensor, bool tied) {
+float factor_of(const SynthShape& shape, std::string_view name) {
+  return static_cast<float>(std::max<uint64_t>(shape_value(shape, name), 1));
+}
+
+// Spread so that the residual begins with deviation 1 (unless the head is tied), a product of normed rows has it, and
+// the logits have about 2.
+float deviation_of(const WantedTensor& tensor, const SynthShape& shape) {
   const auto k = static_cast<float>(tensor.shape[0]);
-  if (tensor.name == "token_embd.weight" && !tied) return 1;
-  if (tensor.name == "token_embd.weight" || tensor.name == "output.weight") return 2 / std::sqrt(k);
+  const bool embedding = tensor.name == "token_embd.weight", tied = shape_value(shape, "tied") != 0;
+  if (embedding && !tied) return 1 / factor_of(shape, "embedding_scale");
+  if (embedding || tensor.name == "output.weight") return 2 * factor_of(shape, "logit_scale") / std::sqrt(k);
   return 1 / std::sqrt(k);
 }
 
@@ -98,7 +104,7 @@ Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out)
     bytes.resize(gguf::bytes_of(format, values));
     RandomStream random(spec.seed, tensor.name);
     if (tensor.spec->content == Content::Matrix)
-      fill_blocks(format, deviation_of(tensor, tied), random, bytes);
+      fill_blocks(format, deviation_of(tensor, shape), random, bytes);
     else
       fill_small(tensor, random, bytes);
     return std::span<const std::byte>(bytes);

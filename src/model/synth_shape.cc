@@ -14,7 +14,7 @@ namespace tw::model {
 
 namespace {
 
-enum class Unit : uint8_t { Count, Real, Switch };
+enum class Unit : uint8_t { Count, Real, Percent, Switch };
 
 // What a name of a shape becomes in the metadata. A Switch is no key: synth itself looks at it.
 struct ShapeKey {
@@ -42,6 +42,14 @@ constexpr ShapeKey kShapeKeys[] = {
     {"value_heads", "ssm.time_step_rank"},
     {"state", "ssm.state_size"},
     {"rope_base", "rope.freq_base", Unit::Real},
+    {"embedding_scale", "embedding_scale", Unit::Real},
+    {"residual_percent", "residual_scale", Unit::Percent},
+    {"logit_scale", "logit_scale", Unit::Real},
+    {"score_cap", "attn_logit_softcapping", Unit::Real},
+    {"logit_cap", "final_logit_softcapping", Unit::Real},
+    {"window", "attention.sliding_window"},
+    {"period", "attention.sliding_window_pattern"},
+    {"window_rope_base", "rope.freq_base_swa", Unit::Real},
     {"context", "context_length"},
     {"vocabulary", "vocab_size"},
     {"tied", "", Unit::Switch},
@@ -174,8 +182,9 @@ std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo
   for (const ShapeKey& entry : kShapeKeys) {
     const uint64_t value = shape_value(shape, entry.name);
     if (entry.unit == Unit::Switch || value == 0) continue;
-    if (entry.unit == Unit::Real)
-      out.emplace_back(key(entry.key), gguf::value_f32(static_cast<float>(value)));
+    if (entry.unit == Unit::Real || entry.unit == Unit::Percent)
+      out.emplace_back(key(entry.key),
+                       gguf::value_f32(static_cast<float>(value) / (entry.unit == Unit::Percent ? 100.0F : 1.0F)));
     else
       out.emplace_back(key(entry.key), gguf::value_u32(static_cast<uint32_t>(value)));
   }

@@ -1,5 +1,7 @@
 #include "model/weights.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 namespace tw::model {
@@ -24,6 +26,10 @@ std::vector<uint32_t> ascending(uint32_t first, uint32_t count) {
 
 Placer::Placer(const gguf::Checkpoint& checkpoint)
     : checkpoint_(std::make_shared<const gguf::Checkpoint>(checkpoint)) {}
+
+std::string Placer::subject(std::string_view tensor) const {
+  return fmt::format("{}: tensor {}", checkpoint_->label(), tensor);
+}
 
 const gguf::TensorInfo& Placer::info(std::string_view tensor) const {
   const gguf::TensorInfo* found = checkpoint_->find_tensor(tensor);

@@ -40,6 +40,9 @@ class Placer {
 
   [[nodiscard]] bool has(std::string_view tensor) const { return checkpoint_->find_tensor(tensor) != nullptr; }
 
+  // The file and the tensor, for messages.
+  [[nodiscard]] std::string subject(std::string_view tensor) const;
+
   // A product's matrix (k x n) of the tensor's n rows, or of `range` or `order` of them.
   void matrix(const std::string& name, std::string_view tensor);
   void matrix(const std::string& name, std::string_view tensor, RowRange range);
