@@ -47,7 +47,7 @@ class Generator {
 
   // ---- names and constants ----
 
-  std::string name(std::string_view what) { return fmt::format("b{}.{}.{}", block_, what, count_++); }
+  std::string name(std::string_view what) { return own(fmt::format("b{}.{}.{}", block_, what, count_++), writing_); }
   bool batch() const { return options_.form.kind == Form::Kind::Batch; }
   uint32_t sequences() const { return batch() ? rows_ : 1; }
   std::optional<uint32_t> sequence(uint32_t s) const { return batch() ? std::optional(s) : std::nullopt; }
@@ -93,11 +93,15 @@ class Generator {
   TensorId for_sequences(const Inputs& inputs, uint32_t cols, const OneSequence& body) {
     if (!batch()) return body(inputs, std::nullopt, positions_[0]);
     const TensorId stack = b_.table(name("stack"), rows_, cols);
+    const uint32_t first = count_;
     for (uint32_t s = 0; s < rows_; ++s) {
+      count_ = first;
+      writing_ = s;
       Inputs own_rows;
       for (const TensorId input : inputs) own_rows.push_back(b_.add(name("row"), RowGather{s + 1}, {input}, s));
       b_.set_row_at(stack, body(own_rows, s, positions_[s]), s + 1);
     }
+    writing_.reset();
     return stack;
   }
   // A state of the block: one name for all forms.
@@ -305,6 +309,7 @@ class Generator {
   uint32_t rows_, width_ = 0, vocabulary_ = 0, block_ = 0, count_ = 0, kept_ = 0;
   TensorId tokens_ = kNoTensor;
   std::vector<TensorId> positions_;
+  std::optional<uint32_t> writing_;  // the sequence of a batch whose own tensors are being written
 };
 
 }  // namespace

@@ -87,8 +87,8 @@ struct SplitKeys {
 };
 
 // graph::Attention over a cache of `len` positions, for `rows` rows. Values of position j and key/value head g begin at
-// element j * v_stride + v_offset + g * vd of v. `next_sequence` > 0: a batch, row r uses the caches that begin
-// r * next_sequence elements in and item r of the positions.
+// element j * v_stride + v_offset + g * vd of v. `next_sequence` > 0: a batch, row r uses the keys that begin
+// r * next_sequence elements in, the values that begin as many positions in, and item r of the positions.
 struct Attention {
   static constexpr std::string_view kKind = "attention";
   BufferId q = kNoBuffer, k = kNoBuffer, v = kNoBuffer, position = kNoBuffer, sinks = kNoBuffer, out = kNoBuffer;
@@ -141,11 +141,11 @@ struct Attention {
 };
 
 // graph::CausalConv, with the SiLU of each output, and with l2 the division of each run of l2_width channels by its
-// length.
+// length. sequences: the arrays hold that many sequences' pieces back to back.
 struct Conv {
   static constexpr std::string_view kKind = "conv";
   BufferId x = kNoBuffer, w = kNoBuffer, ring = kNoBuffer, y = kNoBuffer;
-  uint64_t chan = 0, taps = 0, rows = 1;
+  uint64_t chan = 0, taps = 0, rows = 1, sequences = 1;
   bool silu = false;
   uint64_t l2_width = 0;  // 0: none
   float l2_eps = 0;
@@ -155,10 +155,11 @@ struct Conv {
     v.read("x", s.x);
     v.read("w", s.w);
     v.update("ring", s.ring);
-    v.write("y", s.y, s.rows * s.chan, OutForms{});
+    v.write("y", s.y, s.rows * s.chan * s.sequences, OutForms{});
     v.field("chan", s.chan);
     v.field("taps", s.taps);
     v.field("rows", s.rows);
+    v.field("sequences", s.sequences);
     v.field("silu", s.silu);
     v.field("l2_width", s.l2_width);
     v.field("l2_eps", s.l2_eps);
@@ -310,7 +311,8 @@ struct Slice {
   }
 };
 
-// Unit u of rows * heads: a[u * ha .. +ha) then b[u * hb .. +hb).
+// Unit u of rows * heads: a[u * ha .. +ha) then b[u * hb .. +hb). `next_sequence` > 0: a batch that joins into caches,
+// row r goes to the cache that begins r * next_sequence elements in, at item r of the positions.
 struct Join {
   static constexpr std::string_view kKind = "join";
   BufferId a = kNoBuffer, b = kNoBuffer;

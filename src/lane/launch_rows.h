@@ -185,7 +185,8 @@ struct HeadNorm {
 
 // Rotary embedding of `heads` heads (over all rows) of `width` values; per_row heads belong to one row. Head u is of
 // row r = u / per_row and takes table row P + r, P the item of `position`, or 1 without one. With `norm` the head is
-// normed first.
+// normed first. `sequences`: row r is sequence r of a batch, at item r of the positions; where y is rows of a table, in
+// the one that begins r * next_sequence elements in.
 struct Rope {
   static constexpr std::string_view kKind = "rope";
   BufferId x = kNoBuffer, cos = kNoBuffer, sin = kNoBuffer, position = kNoBuffer;
@@ -193,6 +194,8 @@ struct Rope {
   std::optional<HeadNorm> norm;
   Dst y;
   uint64_t heads = 0, per_row = 0, width = 0, half = 0;
+  uint64_t next_sequence = 0;
+  bool sequences = false;
   bool operator==(const Rope&) const = default;
   template <class Self, class V>
   static void visit(Self& s, V& v) {
@@ -207,6 +210,8 @@ struct Rope {
     v.field("per_row", s.per_row);
     v.field("width", s.width);
     v.field("half", s.half);
+    v.field("next_sequence", s.next_sequence);
+    v.field("sequences", s.sequences);
   }
 };
 

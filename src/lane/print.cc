@@ -169,6 +169,7 @@ nlohmann::ordered_json buffer_json(const Schedule& schedule, const Buffer& buffe
                               {"cols", buffer.cols},       {"dtype", name(buffer.dtype)},
                               {"fill", name(buffer.fill)}, {"layout", name(buffer.layout.kind)}};
   if (buffer.sequence) json["sequence"] = *buffer.sequence;
+  if (buffer.sequences > 1) json["sequences"] = buffer.sequences;
   if (buffer.fill == Fill::Alias)
     json["alias"] = {{"of", schedule.at(buffer.alias_of).name}, {"offset", buffer.alias_offset}};
   if (buffer.plain_at) json["plain_at"] = *buffer.plain_at;

@@ -1,5 +1,7 @@
 #include "lane/schedule.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace tw::lane {
@@ -13,6 +15,18 @@ std::string_view name(Fill fill) {
     case Fill::Alias: return "alias";
   }
   return "?";
+}
+
+std::string_view base_name(const Buffer& buffer) {
+  std::string suffix;
+  if (buffer.sequence) {
+    suffix = fmt::format("_s{}", *buffer.sequence);
+  } else if (buffer.sequences > 1) {
+    suffix = "_s";
+  }
+  std::string_view name = buffer.name;
+  if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return name;
 }
 
 Span span_of(const Schedule& schedule, BufferId id) {
@@ -50,9 +64,11 @@ std::map<std::string, uint64_t> census(const Schedule& schedule) {
   return counts;
 }
 
-uint64_t plain_bytes(const Buffer& buffer) {
+uint64_t plain_bytes(const Buffer& buffer) { return sequence_bytes(buffer) * buffer.sequences; }
+
+uint64_t sequence_bytes(const Buffer& buffer) {
   constexpr uint64_t kPositions = 16;
-  uint64_t rows = buffer.rows;
+  uint64_t rows = buffer.rows / buffer.sequences;
   if (buffer.layout.kind != Layout::Kind::RowMajor) rows = (rows + kPositions - 1) / kPositions * kPositions;
   return rows * buffer.cols * bytes_of(buffer.dtype);
 }

@@ -48,6 +48,9 @@ struct Buffer {
   bool weight = false;     // read as a product's weight or a table of checkpoint rows, in the lane's own storage
   Layout layout;
   std::optional<uint32_t> sequence;
+  // More than 1: the array of a batch's sequences. It holds the part of each, rows / sequences rows in `layout`, back
+  // to back; of a State, wherever the lane keeps that sequence.
+  uint32_t sequences = 1;
   BufferId alias_of = kNoBuffer;  // Fill::Alias: the buffer, and the first element in it
   uint64_t alias_offset = 0;
   // Computed and Param buffers: byte offsets in the step's arena of the plain and the quantized form.
@@ -96,6 +99,9 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+// A buffer's name less what tells the sequences of a batch apart: the "_s<b>" of sequence b, the "_s" of their array.
+std::string_view base_name(const Buffer& buffer);
+
 // The buffer that holds `id`'s elements and the first of them: follows aliases to the end.
 struct Span {
   BufferId root = kNoBuffer;
@@ -112,7 +118,9 @@ uint64_t quantized_offset(const Schedule& schedule, BufferId id);
 // Launches by kind, views not counted.
 std::map<std::string, uint64_t> census(const Schedule& schedule);
 
-// Bytes that a buffer's plain form takes in its layout (a cache is rounded up to whole blocks of positions).
+// Bytes that a buffer's plain form takes in its layout (a cache is rounded up to whole blocks of positions), of all its
+// sequences or of one.
 uint64_t plain_bytes(const Buffer& buffer);
+uint64_t sequence_bytes(const Buffer& buffer);
 
 }  // namespace tw::lane

@@ -52,6 +52,9 @@ class Verifier {
     };
     for (const Buffer& buffer : s_.buffers) {
       if (buffer.fill == Fill::Alias && !in_range(buffer.alias_of)) bad(buffer.name, buffer.alias_of);
+      if (buffer.sequences != 0 && buffer.rows % buffer.sequences == 0) continue;
+      good = false;
+      find("S0", buffer.name, fmt::format("has {} rows for {} sequences", buffer.rows, buffer.sequences));
     }
     for (size_t at = 0; at < s_.launches.size(); ++at) {
       Launch launch = s_.launches[at].launch;
@@ -106,11 +109,19 @@ class Verifier {
         find("S8", buffer.name,
              fmt::format("ends at element {} of {}, which holds {}", span.to, root.name, root.size()));
       }
+      if (root.fill == Fill::State && root.sequences > 1) check_part(buffer, span, root);
       if (buffer.dtype != root.dtype) {
         find("S8", buffer.name,
              fmt::format("is {} and lies in {}, which is {}", name(buffer.dtype), root.name, name(root.dtype)));
       }
     }
+  }
+
+  // The states of two sequences need not lie side by side, so an alias keeps to one.
+  void check_part(const Buffer& buffer, const Span& span, const Buffer& root) {
+    const uint64_t part = root.size() / root.sequences;
+    if (part == 0 || span.from / part == (span.to - 1) / part) return;
+    find("S8", buffer.name, fmt::format("lies in the {} states of more than one sequence", root.name));
   }
 
   void collect_uses() {
@@ -214,14 +225,18 @@ class Verifier {
     }
   }
 
+  // What a launch over one sequence says of its sequences: that they are one, or no.
+  static constexpr uint64_t single(uint64_t) { return 1; }
+  static constexpr uint64_t single(bool) { return 0; }
+
   void check_single(size_t at) {
     const bool batched = std::visit(
         []<class L>(const L& l) {
           if constexpr (requires { l.batch; }) return l.batch;
-          if constexpr (requires { l.next_sequence; }) return l.next_sequence != 0;
-          if constexpr (std::is_same_v<L, RopeParts>) return l.sequences;
-          if constexpr (std::is_same_v<L, ConvParts> || std::is_same_v<L, Delta>) return l.sequences > 1;
-          return false;
+          bool several = false;
+          if constexpr (requires { l.next_sequence; }) several = l.next_sequence != 0;
+          if constexpr (requires { l.sequences; }) several = several || uint64_t{l.sequences} > single(l.sequences);
+          return several;
         },
         s_.launches[at].launch);
     if (batched) find("S9", about(at), "is of a batch in the schedule of one sequence");
@@ -261,18 +276,22 @@ class Verifier {
   }
 
   void check_caches() {
-    std::set<uint32_t> filled, read;
+    std::vector<Intervals> filled(s_.buffers.size()), read(s_.buffers.size());  // by root
     for (size_t at = 0; at < s_.launches.size(); ++at) {
       if (const auto* set = std::get_if<SetRow>(&s_.launches[at].launch)) {
-        const uint32_t root = index(span_of(s_, set->table).root);
-        if (read.count(root) != 0 && filled.count(root) == 0) {
+        const Span span = span_of(s_, set->table);
+        const uint32_t root = index(span.root);
+        if (read[root].meets(span.from, span.to) && !filled[root].covers(span.from, span.to)) {
           find("S5", about(at),
                fmt::format("fills {} after an attention of this step has read it", s_.at(set->table).name));
         }
-        filled.insert(root);
+        filled[root].insert(span.from, span.to);
       }
       if (const auto* attention = std::get_if<Attention>(&s_.launches[at].launch)) {
-        for (const BufferId id : {attention->k, attention->v}) read.insert(index(span_of(s_, id).root));
+        for (const BufferId id : {attention->k, attention->v}) {
+          const Span span = span_of(s_, id);
+          read[index(span.root)].insert(span.from, span.to);
+        }
       }
     }
   }

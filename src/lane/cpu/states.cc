@@ -38,20 +38,11 @@ void clear(std::byte* data, uint64_t bytes) {
 
 }  // namespace
 
-std::string_view base_name(const Buffer& buffer) {
-  std::string_view name = buffer.name;
-  if (buffer.sequence) {
-    const std::string suffix = fmt::format("_s{}", *buffer.sequence);
-    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  }
-  return name;
-}
-
 Result<void> States::prepare(const Schedule& schedule) {
   for (const Buffer& buffer : schedule.buffers) {
     if (buffer.fill != Fill::State || !buffer.plain) continue;
     const std::string name(base_name(buffer));
-    const uint64_t bytes = rounded(lane::plain_bytes(buffer), kCacheLine);
+    const uint64_t bytes = rounded(lane::sequence_bytes(buffer), kCacheLine);
     const auto found = by_name_.find(name);
     if (found != by_name_.end()) {
       const uint64_t held = states_[found->second].bytes;

@@ -21,8 +21,8 @@ class States {
  public:
   explicit States(uint32_t slots) : slots_(slots) {}
 
-  // Makes room for every state of `schedule` (by name less the "_s<b>" of a batch's sequence), zeroed and untouched, so
-  // that pages take memory only once they are used. Refuses when the machine has no room.
+  // Makes room for every state of `schedule` (by base name, so that all forms of a step share it), zeroed and
+  // untouched, so that pages take memory only once they are used. Refuses when the machine has no room.
   Result<void> prepare(const Schedule& schedule);
 
   struct State {
@@ -44,8 +44,5 @@ class States {
   std::vector<std::shared_ptr<void>> memory_;
   std::unordered_map<std::string, size_t> by_name_;
 };
-
-// A state's name without the suffix of its sequence.
-std::string_view base_name(const Buffer& buffer);
 
 }  // namespace tw::lane::cpu
