@@ -220,9 +220,24 @@ std::optional<Miss> Graph::check(const Rewrite& rewrite) const {
       if (in(read, use.buffer)) return Miss{"the value between is read inside", use.buffer};
     }
   }
-  for (const NodeId gone : rewrite.vanish) {
-    for (const auto& [node, launch] : rewrite.become) {
-      if (const auto found = blocked(gone, node, nodes)) return found;
+  for (const auto& [node, launch] : rewrite.become) {
+    if (const auto found = feeds_itself(launch)) return found;
+    for (const NodeId gone : rewrite.vanish) {
+      if (const auto blocker = blocked(gone, node, nodes)) return blocker;
+    }
+  }
+  return std::nullopt;
+}
+
+// The parts of a launch run side by side: none may read what another writes. (What a fold hands over inside is no read
+// of it, and an update in place is both.)
+std::optional<Miss> Graph::feeds_itself(const lane::Launch& launch) const {
+  const std::vector<Access> all = accesses(launch);
+  for (const Access& read : all) {
+    if (!read.reads || read.writes) continue;
+    for (const Access& write : all) {
+      if (!write.writes || write.root != read.root || !meet(read.from, read.to, write.from, write.to)) continue;
+      return Miss{"one of its parts reads what another writes", read.root};
     }
   }
   return std::nullopt;

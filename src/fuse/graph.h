@@ -108,6 +108,7 @@ class Graph {
   Graph() = default;
   [[nodiscard]] Place place(lane::BufferId id) const;
   [[nodiscard]] std::vector<Access> accesses(const lane::Launch& launch) const;
+  [[nodiscard]] std::optional<Miss> feeds_itself(const lane::Launch& launch) const;
   void enter(NodeId id);
   void leave(NodeId id);
 

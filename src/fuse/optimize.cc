@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "fuse/rules.h"
 
@@ -19,11 +20,14 @@ class Optimizer {
     for (bool any = true; any;) {
       any = false;
       for (const Rule& rule : rules()) {
-        if (held(rule)) continue;
+        if (held(rule)) {
+          if (options_.explain) note_held(rule);
+          continue;
+        }
         while (sweep(rule)) any = true;
       }
     }
-    if (options_.explain) explain();
+    for (auto& [key, missed] : missed_) outcome_.missed.push_back(std::move(missed));
     return std::move(outcome_);
   }
 
@@ -47,6 +51,7 @@ class Optimizer {
   bool fire(const Rule& rule, NodeId id) {
     Match match = rule.match(context_, id);
     auto* rewrite = std::get_if<Rewrite>(&match);
+    if (options_.explain) note(rule, id, match);
     if (rewrite == nullptr || graph_.check(*rewrite) || refusal(*rewrite)) return false;
     outcome_.fired.push_back({rule.name, graph_.apply(std::move(*rewrite))});
     return true;
@@ -59,19 +64,25 @@ class Optimizer {
     return std::nullopt;
   }
 
-  // Nothing fires any more: what each rule says at each launch it starts from.
-  void explain() {
-    for (const Rule& rule : rules()) {
-      for (uint32_t i = 0; i < graph_.size(); ++i) {
-        if (!starts(rule, NodeId{i})) continue;
-        std::string why = held(rule) ? "the rule is held back" : reason(rule, NodeId{i});
-        if (!why.empty()) outcome_.missed.push_back({rule.name, graph_.at(NodeId{i}).covers, std::move(why)});
-      }
+  // Keeps what the rule last said at the launch: a later rule may take the pattern's launches away.
+  void note(const Rule& rule, NodeId id, const Match& match) {
+    const std::string why = reason(match);
+    if (!why.empty()) {
+      missed_[{&rule, id}] = {rule.name, graph_.at(id).covers, why};
+    } else if (std::holds_alternative<Rewrite>(match)) {
+      missed_.erase({&rule, id});
+    }
+  }
+  void note_held(const Rule& rule) {
+    for (uint32_t i = 0; i < graph_.size(); ++i) {
+      const NodeId id{i};
+      if (!starts(rule, id) || !std::holds_alternative<Rewrite>(rule.match(context_, id))) continue;
+      missed_[{&rule, id}] = {rule.name, graph_.at(id).covers, "the rule is held back"};
     }
   }
 
-  [[nodiscard]] std::string reason(const Rule& rule, NodeId id) const {
-    const Match match = rule.match(context_, id);
+  // What keeps a match from firing; empty when the pattern is not there, or when nothing does.
+  [[nodiscard]] std::string reason(const Match& match) const {
     if (const auto* found = std::get_if<Miss>(&match)) return text(*found);
     const auto& rewrite = std::get<Rewrite>(match);
     if (const auto found = graph_.check(rewrite)) return text(*found);
@@ -89,6 +100,7 @@ class Optimizer {
   const OptimizeOptions& options_;
   Context context_;
   Outcome outcome_;
+  std::map<std::pair<const Rule*, NodeId>, Missed> missed_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ struct Fired {
   std::vector<graph::OpId> covers;
 };
 
-// Where a rule's pattern was at the end and what kept it from firing.
+// Where a rule's pattern was, and what kept it from firing when the rule last looked.
 struct Missed {
   std::string_view rule;
   std::vector<graph::OpId> covers;  // of the launch it started from

@@ -53,6 +53,10 @@ Match slice_read(const Context& c, NodeId at) {
 
 // The place where a launch puts its plain result `result`, or null when it has no such place.
 Dst* destination(lane::Launch& launch, BufferId result) {
+  if (auto* fold = std::get_if<lane::Fold>(&launch)) {
+    Dst* then = destination(fold->parts.back(), result);
+    return then != nullptr ? then : destination(fold->parts.front(), result);
+  }
   if (auto* norm = std::get_if<lane::Norm>(&launch)) {
     if (norm->out != result || norm->into) return nullptr;
     norm->into = Dst{norm->out, {}, {}};

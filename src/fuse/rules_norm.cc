@@ -38,7 +38,7 @@ Match sandwich_norm(const Context& c, NodeId at) {
     const BufferId normed = second ? norm.add : norm.x;
     const NodeId from = c.graph.producer(normed);
     const auto* inner = c.graph.as<Norm>(from);
-    if (inner == nullptr) continue;
+    if (inner == nullptr || inner->out != normed) continue;
     if (norm.part) return miss("the outer norm reads a part", norm.x);
     if (!is_plain_rms(*inner) || inner->part) return miss("the inner norm is not a plain one", normed);
     if (inner->rows != norm.rows || inner->cols != norm.cols)
@@ -58,7 +58,7 @@ Match head_norm_rope(const Context& c, NodeId at) {
   if (rope.norm || rope.part) return no_match();
   const NodeId from = c.graph.producer(rope.x);
   const auto* norm = c.graph.as<Norm>(from);
-  if (norm == nullptr) return no_match();
+  if (norm == nullptr || norm->out != rope.x) return no_match();
   if (!is_plain_rms(*norm)) return miss("the norm does more than norm a head", rope.x);
   if (norm->cols != rope.width) return miss("the norm spans another number of values than a head", rope.x);
   if (c.graph.sole_reader(rope.x) != at) return miss("the normed heads have another reader", rope.x);
