@@ -15,11 +15,12 @@
 #include "model/delta.h"
 #include "model/feed_forward.h"
 #include "model/rope_table.h"
+#include "model/short_conv.h"
 
 namespace tw::model {
 
 struct DecoderLayer {
-  std::variant<Attention, DeltaNet> mix;
+  std::variant<Attention, DeltaNet, ShortConv> mix;
   std::variant<DenseFeedForward, MixtureFeedForward> feed;
 };
 

@@ -30,7 +30,7 @@ Result<Decoder> read_granite(const Hyper& hyper, const gguf::Checkpoint& checkpo
     TW_TRY(out.rope, read_rope(hyper, attention.key_width));
     attention.rotated = hyper.flag("rope.scaling.finetuned") ? out.rope.width : 0;
     attention.adjacent_pairs = true;
-    out.layers.push_back({.mix = attention});
+    out.layers.emplace_back().mix = attention;
   }
   return out;
 }

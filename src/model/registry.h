@@ -26,5 +26,9 @@ const FamilyInfo& qwen35moe_family();
 const FamilyInfo& granite_family();
 const FamilyInfo& granitemoe_family();
 const FamilyInfo& olmo2_family();
+const FamilyInfo& gemma2_family();
+const FamilyInfo& gemma3_family();
+const FamilyInfo& lfm2_family();
+const FamilyInfo& lfm2moe_family();
 
 }  // namespace tw::model

@@ -36,8 +36,11 @@ constexpr ShapeKey kShapeKeys[] = {
     {"used", "expert_used_count"},
     {"expert_hidden", "expert_feed_forward_length"},
     {"shared_hidden", "expert_shared_feed_forward_length"},
+    {"leading_dense", "leading_dense_block_count"},
+    {"score", "expert_gating_func"},
     {"interval", "full_attention_interval"},
     {"taps", "ssm.conv_kernel"},
+    {"short_taps", "shortconv.l_cache"},
     {"key_heads", "ssm.group_count"},
     {"value_heads", "ssm.time_step_rank"},
     {"state", "ssm.state_size"},
@@ -52,6 +55,8 @@ constexpr ShapeKey kShapeKeys[] = {
     {"window_rope_base", "rope.freq_base_swa", Unit::Real},
     {"context", "context_length"},
     {"vocabulary", "vocab_size"},
+    {"attention_interval", "", Unit::Switch},
+    {"select_bias", "", Unit::Switch},
     {"tied", "", Unit::Switch},
     {"biases", "", Unit::Switch},
     {"rope_divisors", "", Unit::Switch},
@@ -173,6 +178,18 @@ uint64_t shape_value(const SynthShape& shape, std::string_view name) {
   return found == shape.end() ? 0 : found->second;
 }
 
+namespace {
+
+// Of models that have no attention but in every `every`-th layer: 0 elsewhere.
+gguf::Value kv_heads_of_layers(const SynthShape& shape, uint64_t every) {
+  std::vector<int64_t> heads(shape_value(shape, "layers"));
+  for (size_t layer = every - 1; layer < heads.size(); layer += every)
+    heads[layer] = static_cast<int64_t>(shape_value(shape, "kv_heads"));
+  return gguf::value_i32s(heads);
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo& family, const SynthShape& shape) {
   std::vector<std::pair<std::string, gguf::Value>> out;
   const auto key = [&](std::string_view name) { return fmt::format("{}.{}", family.architecture, name); };
@@ -182,6 +199,7 @@ std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo
   for (const ShapeKey& entry : kShapeKeys) {
     const uint64_t value = shape_value(shape, entry.name);
     if (entry.unit == Unit::Switch || value == 0) continue;
+    if (entry.name == "kv_heads" && shape_value(shape, "attention_interval") != 0) continue;
     if (entry.unit == Unit::Real || entry.unit == Unit::Percent)
       out.emplace_back(key(entry.key),
                        gguf::value_f32(static_cast<float>(value) / (entry.unit == Unit::Percent ? 100.0F : 1.0F)));
@@ -189,6 +207,8 @@ std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo
       out.emplace_back(key(entry.key), gguf::value_u32(static_cast<uint32_t>(value)));
   }
   out.emplace_back(key("attention.layer_norm_rms_epsilon"), gguf::value_f32(1e-6F));
+  if (const uint64_t every = shape_value(shape, "attention_interval"); every != 0)
+    out.emplace_back(key("attention.head_count_kv"), kv_heads_of_layers(shape, every));
   const uint64_t state = shape_value(shape, "state");
   if (state == 0) return out;
   out.emplace_back(key("ssm.inner_size"),
