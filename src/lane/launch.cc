@@ -39,12 +39,19 @@ bool is_float(gguf::Format format) {
 }  // namespace
 
 bool Moe::reads_plain() const {
-  return is_float(router_format) || is_float(formats[0]) || is_float(formats[1]) || spec.weigh_inputs;
+  const bool shared_does = shared && (is_float(shared->formats[0]) || is_float(shared->formats[1]));
+  return is_float(router_format) || is_float(formats[0]) || is_float(formats[1]) || spec.weigh_inputs || shared_does;
 }
 
 bool Moe::reads_quantized() const {
-  return !is_float(router_format) || (!spec.weigh_inputs && (!is_float(formats[0]) || !is_float(formats[1])));
+  const bool shared_does = shared && (!is_float(shared->formats[0]) || !is_float(shared->formats[1]));
+  return !is_float(router_format) || shared_does ||
+         (!spec.weigh_inputs && (!is_float(formats[0]) || !is_float(formats[1])));
 }
+
+bool GemmParts::reads_plain() const { return is_float(format); }
+bool GemvGlu::reads_plain() const { return is_float(formats[0]) || is_float(formats[1]); }
+bool GemvGlu::reads_quantized() const { return !is_float(formats[0]) || !is_float(formats[1]); }
 
 const Launch& Fold::first() const {
   TW_CHECK(parts.size() == 2, "a fold holds {} launches, 2 expected", parts.size());

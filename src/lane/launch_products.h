@@ -91,9 +91,14 @@ struct GemmParts {
   uint32_t per_warp = 1;
   bool batch = false;
   bool operator==(const GemmParts&) const = default;
+  [[nodiscard]] bool reads_plain() const;  // its weights are floating-point
   template <class Self, class V>
   static void visit(Self& s, V& v) {
-    v.projected("x", s.x);
+    if (s.reads_plain()) {
+      v.read("x", s.x);
+    } else {
+      v.projected("x", s.x);
+    }
     for (auto& part : s.parts) {
       v.weight("w", part.w);
       v.read("bias", part.bias);
@@ -119,9 +124,13 @@ struct GemvGlu {
   uint32_t per_warp = 1;
   bool batch = false;
   bool operator==(const GemvGlu&) const = default;
+  // Which forms of the activation its matrices read under quantized numerics.
+  [[nodiscard]] bool reads_plain() const;
+  [[nodiscard]] bool reads_quantized() const;
   template <class Self, class V>
   static void visit(Self& s, V& v) {
-    v.projected("x", s.x);
+    if (s.reads_quantized()) v.projected("x", s.x);
+    if (s.reads_plain()) v.read("x", s.x);
     v.weight("wg", s.wg);
     v.weight("wu", s.wu);
     v.read("bg", s.bg);

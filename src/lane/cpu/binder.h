@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "lane/cpu/isa.h"
 #include "lane/cpu/kernels.h"
+#include "lane/cpu/product.h"
 #include "lane/cpu/program_data.h"
 #include "lane/cpu/store.h"
 
@@ -72,11 +73,16 @@ class Binder {
 
   Result<void> bind_launch(const Launch& launch);
 
-  struct ProductOperands {
-    BufferId x, w, bias;
-    uint64_t k, m;
-  };
-  Result<void> product(const ProductOperands& p, const Dst& y, bool quantized);
+  // One matrix of a product and where its result goes; `part` stays where it is.
+  Result<void> set_part(ProductPart& part, const Packed& w, BufferId bias, const Dst& y, uint64_t rows, OutForms forms);
+  // The activation in the forms that the parts, set before, read.
+  void set_input(ProductArgs& a, BufferId x, uint64_t k, uint64_t rows);
+  // Refuses a product of a batch whose rows land in the caches of several sequences.
+  [[nodiscard]] Result<void> rows_of_batch(bool batch, uint64_t rows, const Dst& y) const;
+
+  // Makes the calls from call `at` on followers of the one before it.
+  void follow(size_t at, Follow how);
+  static bool cut_by_rows(Call& call, const Launch& launch, uint64_t rows);
 
   // ---- calls ----
 

@@ -14,13 +14,14 @@ inline constexpr uint64_t kElementBlock = 1024;
 TW_INLINE constexpr uint64_t element_blocks(uint64_t cols) { return (cols + kElementBlock - 1) / kElementBlock; }
 
 // out[i] = a[i] (op) act(b[...]), act rounded first. row = 0: b[i]. row = w: n / w rows of w values and b[i mod w], or
-// with `scalar` b[i / w].  Min and Max: a < b ? a : b, a > b ? a : b.
+// with `scalar` b[i / w], or with b_pitch row r of b at r * b_pitch.  Min and Max: a < b ? a : b, a > b ? a : b.
 // Items: blocks of kElementBlock, row by row.
 struct BinaryArgs {
   const float* a = nullptr;
   const float* b = nullptr;
   float* out = nullptr;
   uint64_t n = 0, row = 0;
+  uint64_t b_pitch = 0;
   bool scalar = false;
   bool gated = false;  // act is applied
   graph::ActivationKind act = graph::ActivationKind::Silu;

@@ -56,7 +56,7 @@ void binary(const BinaryArgs& a, Range range, std::byte*) {
     const float* left = a.a + row * cols;
     float* out = a.out + row * cols;
     const auto right = [&](auto lanes, uint64_t i) {
-      auto b = a.scalar && a.row != 0 ? S::set(a.b[row]) : lanes.load(a.b + i);
+      auto b = a.scalar && a.row != 0 ? S::set(a.b[row]) : lanes.load(a.b + row * a.b_pitch + i);
       if (a.gated) with_activation<S>(a.act, [&b](auto f) { b = f(b); });
       return b;
     };

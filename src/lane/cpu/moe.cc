@@ -71,6 +71,43 @@ void limit_groups(const MoeArgs& args, const float* scores, uint8_t* taken) {
   for (uint32_t e = 0; e < args.spec.experts; ++e) taken[e] = kept[e / size] == 0;
 }
 
+bool shared_quantizes_hidden(const MoeArgs& args) { return args.words != 0 && !is_float(args.shared.down.layout); }
+
+// The shared expert's products.
+struct SharedProducts {
+  explicit SharedProducts(const MoeArgs& args) {
+    gate_up[0].w = args.shared.gate;
+    gate_up[1].w = args.shared.up;
+    glu.product.parts = gate_up;
+    glu.product.part_count = 2;
+    glu.product.rows = args.rows;
+    glu.product.words = args.words;
+    glu.product.x = args.x;
+    glu.product.x_pitch = args.x_pitch;
+    glu.product.quant = args.quant;
+    const uint64_t hidden = args.shared.gate.n;
+    glu.out = store_rows(args.work.shared_hidden, hidden);
+    glu.out.quant = args.work.shared_quant;
+    glu.out.words = args.words;
+    down_part.w = args.shared.down;
+    down_part.y = store_rows(args.work.shared_output, args.d);
+    down.parts = &down_part;
+    down.part_count = 1;
+    down.rows = args.rows;
+    down.words = args.words;
+    down.x = args.work.shared_hidden;
+    down.x_pitch = hidden;
+    down.quant = args.work.shared_quant;
+  }
+  SharedProducts(const SharedProducts&) = delete;
+  SharedProducts& operator=(const SharedProducts&) = delete;
+
+  ProductPart gate_up[2];
+  GluArgs glu;
+  ProductPart down_part;
+  ProductArgs down;
+};
+
 }  // namespace
 
 const MoeKernels& moe_kernels(Isa isa) {
@@ -118,6 +155,14 @@ MoeWork moe_work(const MoeArgs& args, std::byte* storage) {
     cut.take(work.hidden_halves, picks * hidden / kBlock);
   }
   cut.take(work.output, picks * args.d);
+  if (args.with_shared) {
+    const uint64_t shared_hidden = args.shared.gate.n;
+    if (shared_quantizes_hidden(args))
+      work.shared_quant = cut.take_quant(args.rows * shared_hidden, args.words);
+    else
+      cut.take(work.shared_hidden, args.rows * shared_hidden);
+    cut.take(work.shared_output, args.rows * args.d);
+  }
   work.bytes = cut.bytes();
   return work;
 }
@@ -135,17 +180,34 @@ size_t moe_scratch_bytes(const MoeArgs& args) {
     most = std::max(most, scratch_bytes(product));
   }
   // Beside a product's: 32 gates and ups a row.
-  return most + args.rows * 2 * kBlock * sizeof(float);
+  most += args.rows * 2 * kBlock * sizeof(float);
+  if (!args.with_shared) return most;
+  const SharedProducts shared(args);
+  return std::max({most, scratch_bytes(shared.glu), scratch_bytes(shared.down)});
 }
 
 uint64_t moe_logits_items(const MoeArgs& args) { return args.router.panels(); }
 uint64_t moe_row_items(const MoeArgs& args) { return args.rows; }
 uint64_t moe_one_item(const MoeArgs&) { return 1; }
 uint64_t moe_slot_items(const MoeArgs& args) { return args.rows * args.spec.used; }
-uint64_t moe_hidden_items(const MoeArgs& args) {
+uint64_t moe_expert_hidden_items(const MoeArgs& args) {
   return moe_active_bound(args) * ((args.spec.hidden + kBlock - 1) / kBlock);
 }
-uint64_t moe_down_items(const MoeArgs& args) { return moe_active_bound(args) * args.down.group_panels(); }
+uint64_t moe_expert_down_items(const MoeArgs& args) { return moe_active_bound(args) * args.down.group_panels(); }
+
+uint64_t moe_hidden_items(const MoeArgs& args) {
+  return moe_expert_hidden_items(args) + (args.with_shared ? items(SharedProducts(args).glu) : 0);
+}
+uint64_t moe_down_items(const MoeArgs& args) {
+  return moe_expert_down_items(args) + (args.with_shared ? args.shared.down.panels() : 0);
+}
+
+void moe_shared_hidden(const MoeArgs& args, Range range, std::byte* scratch, GluKernel kernel) {
+  kernel(SharedProducts(args).glu, range, scratch);
+}
+void moe_shared_down(const MoeArgs& args, Range range, std::byte* scratch, ProductKernel kernel) {
+  kernel(SharedProducts(args).down, range, scratch);
+}
 
 void moe_choose_row(const MoeArgs& args, uint64_t row, uint8_t* taken) {
   const graph::Moe& spec = args.spec;

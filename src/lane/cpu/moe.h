@@ -13,6 +13,9 @@
 //   down     active experts x panels of d           down + bias
 //   combine  rows                                   y = c_1 y_1, then y = fma(c_i, y_i, y) in the order of the picks
 //
+// A shared expert is a SwiGLU network of its own over every row: its products are further items of the phases hidden
+// and down, and combine adds its row to the finished sum, rounded.
+//
 // With P_i the score of pick i and s their sum, chained in the order of the picks:
 //   c_i = P_i (1 with weigh_inputs);  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale.
 
@@ -20,6 +23,7 @@
 #include <cstdint>
 
 #include "graph/op.h"
+#include "lane/cpu/glu.h"
 #include "lane/cpu/isa.h"
 #include "lane/cpu/pack_layout.h"
 #include "lane/cpu/quant.h"
@@ -44,8 +48,16 @@ struct MoeWork {
   float* hidden = nullptr;           // [slots][hidden]
   QuantView hidden_quant;
   int32_t* hidden_halves = nullptr;
-  float* output = nullptr;  // [slots][d]
+  float* output = nullptr;         // [slots][d]
+  float* shared_hidden = nullptr;  // [rows][shared hidden], where its plain form is read
+  QuantView shared_quant;          // where its quantized form is read
+  float* shared_output = nullptr;  // [rows][d]
   size_t bytes = 0;
+};
+
+// The shared expert: gate and up of hidden x d, down of d x hidden.
+struct MoeShared {
+  Packed gate, up, down;
 };
 
 // router: experts x d; gate, up: groups = experts of hidden x d; down: groups = experts of d x hidden.
@@ -55,7 +67,8 @@ struct MoeArgs {
   uint64_t rows = 0;
   uint64_t d = 0;
   int words = 1;             // as in ProductArgs
-  const float* x = nullptr;  // plain input, where router, gate or up are floating-point, the inputs weighed, or words 0
+  const float* x = nullptr;  // plain input, where router, gate or up (the shared ones too) are floating-point, the
+                             // inputs weighed, or words 0
   uint64_t x_pitch = 0;
   QuantView quant;  // quantized input, where words > 0 and router, gate or up are quantized; row r at value r * d
   Packed router, gate, up, down;
@@ -64,8 +77,9 @@ struct MoeArgs {
   const float* gate_bias = nullptr;
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;
-  float* y = nullptr;  // row r at r * y_pitch
-  uint64_t y_pitch = 0;
+  MoeShared shared;
+  bool with_shared = false;
+  Store y;       // unit r: the d values of row r
   MoeWork work;  // of moe_work(args, storage)
 };
 
@@ -91,6 +105,13 @@ uint64_t moe_one_item(const MoeArgs& args);
 uint64_t moe_slot_items(const MoeArgs& args);
 uint64_t moe_hidden_items(const MoeArgs& args);
 uint64_t moe_down_items(const MoeArgs& args);
+// The items of these that are the experts' and come first; the shared expert's follow.
+uint64_t moe_expert_hidden_items(const MoeArgs& args);
+uint64_t moe_expert_down_items(const MoeArgs& args);
+
+// Items of the shared expert's products, counted from their first, by the kernels of an instruction set.
+void moe_shared_hidden(const MoeArgs& args, Range range, std::byte* scratch, GluKernel kernel);
+void moe_shared_down(const MoeArgs& args, Range range, std::byte* scratch, ProductKernel kernel);
 
 // Most experts that can have slots: min(experts, rows * used).
 uint64_t moe_active_bound(const MoeArgs& args);

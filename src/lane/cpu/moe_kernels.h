@@ -2,7 +2,7 @@
 
 // The phases of the mixture that use vectors (moe.h), as templates over the instruction set.
 
-#include "lane/cpu/elementwise_kernels.h"
+#include "lane/cpu/glu_kernels.h"
 #include "lane/cpu/moe.h"
 #include "lane/cpu/norm_kernels.h"
 #include "lane/cpu/product_kernel.h"
@@ -19,8 +19,7 @@ struct MoeOf {
     ProductPart part;
     part.w = args.router;
     part.bias = args.router_bias;
-    part.y = args.work.scores;
-    part.y_pitch = args.spec.experts;
+    part.y = store_rows(args.work.scores, args.spec.experts);
     ProductArgs product;
     product.parts = &part;
     product.part_count = 1;
@@ -78,7 +77,8 @@ struct MoeOf {
     float* ups = gates + args.rows * kBlock;
     std::byte* rest = reinterpret_cast<std::byte*>(ups + args.rows * kBlock);
     const uint64_t bound = moe_active_bound(args);
-    for (uint64_t item = range.begin; item < range.end; ++item) {
+    const uint64_t experts_end = moe_expert_hidden_items(args);
+    for (uint64_t item = range.begin; item < least(range.end, experts_end); ++item) {
       if (item % bound >= *args.work.active_count) continue;
       const Expert expert = expert_at(args, item % bound);
       const uint64_t block = item / bound;
@@ -87,11 +87,13 @@ struct MoeOf {
       expert_block(args, args.up, args.up_bias, expert, input, block, ups, rest);
       activate(args, expert, block, gates, ups);
     }
+    if (range.end > experts_end) moe_shared_hidden(args, past(range, experts_end), storage, GluOf<S>::run);
   }
 
   static void down(const MoeArgs& args, Range range, std::byte* storage) {
     const uint64_t bound = moe_active_bound(args);
-    for (uint64_t item = range.begin; item < range.end; ++item) {
+    const uint64_t experts_end = moe_expert_down_items(args);
+    for (uint64_t item = range.begin; item < least(range.end, experts_end); ++item) {
       if (item % bound >= *args.work.active_count) continue;
       const Expert expert = expert_at(args, item % bound);
       const Input input =
@@ -100,6 +102,7 @@ struct MoeOf {
       expert_panel(args, args.down, args.down_bias, expert, input, panel,
                    args.work.output + expert.slot * args.d + panel * kPanel, args.d, storage);
     }
+    if (range.end > experts_end) moe_shared_down(args, past(range, experts_end), storage, Product::run);
   }
 
   static void combine(const MoeArgs& args, Range range, std::byte*) {
@@ -107,16 +110,27 @@ struct MoeOf {
     for (uint64_t row = range.begin; row < range.end; ++row) {
       const float* factors = args.work.factors + row * used;
       const uint32_t* slots = args.work.slots + row * used;
+      const float* shared = args.with_shared ? args.work.shared_output + row * args.d : nullptr;
+      float* direct = stores_directly(args.y) ? plain_unit(args.y, row) : nullptr;
       each16<S>(0, args.d, [&](auto lanes, uint64_t i) {
         const auto value = [&](uint32_t pick) { return lanes.load(args.work.output + slots[pick] * args.d + i); };
         V y = S::mul(S::set(factors[0]), value(0));
         for (uint32_t pick = 1; pick < used; ++pick) y = S::fma(S::set(factors[pick]), value(pick), y);
-        lanes.store(args.y + row * args.y_pitch + i, y);
+        if (shared) y = S::add(y, lanes.load(shared + i));
+        if (direct) return lanes.store(direct + i, y);
+        float values[kPanel];
+        S::store(values, y);
+        store_values<S>(args.y, row, i, values, least(kPanel, args.d - i));
       });
     }
   }
 
  private:
+  // The items of `range` from `begin` on, counted from there.
+  static Range past(Range range, uint64_t begin) {
+    return {range.begin > begin ? range.begin - begin : 0, range.end - begin};
+  }
+
   using Input = typename Product::Input;
   struct Expert {
     uint64_t index, slot, count;  // its slots are [slot, slot + count)
@@ -139,8 +153,6 @@ struct MoeOf {
                            const Input& input, uint64_t panel, float* to, uint64_t pitch, std::byte* storage) {
     ProductPart part;
     part.w = w;
-    part.bias = bias ? bias + expert.index * w.n : nullptr;
-    part.y_pitch = pitch;
     ProductArgs product;
     product.parts = &part;
     product.part_count = 1;
@@ -149,7 +161,8 @@ struct MoeOf {
     const ProductScratch scratch = product_scratch(product, storage);
     Product::clear(expert.count, args.words, scratch);
     Product::panel(w, expert.index * w.group_panels() + panel, args.words, input, scratch);
-    Product::store(part, panel * kPanel, to, expert.count, args.words, scratch);
+    Product::finish(w, bias ? bias + expert.index * w.n : nullptr, panel * kPanel, to, pitch, expert.count, args.words,
+                    scratch);
   }
 
   // Outputs [32 block, 32 block + 32) to rows of 32.
@@ -160,25 +173,13 @@ struct MoeOf {
         expert_panel(args, w, bias, expert, input, 2 * block + half, to + half * kPanel, kBlock, storage);
   }
 
-  static V act(const graph::MoeAct& kind, V g, V u) {
-    if (kind.kind == graph::MoeAct::Kind::SwiGlu) return S::mul(math::silu<S>(g), u);
-    if (kind.kind == graph::MoeAct::Kind::GeGlu) return S::mul(math::gelu<S>(g), u);
-    const V limit = S::set(kind.limit);
-    g = S::min(g, limit);
-    u = S::min(S::max(u, S::neg(limit)), limit);
-    const V gate = S::mul(g, math::sigmoid<S>(S::mul(S::set(kind.slope), g)));
-    return S::mul(gate, S::add(u, S::set(1.0f)));
-  }
-
   static void activate(const MoeArgs& args, const Expert& expert, uint64_t block, const float* gates,
                        const float* ups) {
     const uint64_t hidden = args.spec.hidden;
     const uint64_t width = least(kBlock, hidden - block * kBlock);
     for (uint64_t r = 0; r < expert.count; ++r) {
       float* to = args.work.hidden + (expert.slot + r) * hidden + block * kBlock;
-      each16<S>(0, width, [&](auto lanes, uint64_t i) {
-        lanes.store(to + i, act(args.spec.act, lanes.load(gates + r * kBlock + i), lanes.load(ups + r * kBlock + i)));
-      });
+      GluOf<S>::activate(args.spec.act, gates + r * kBlock, ups + r * kBlock, to, width);
       if (!args.work.hidden_quant.scale) continue;
       const uint64_t at = (expert.slot + r) * (hidden / kBlock) + block;
       quantize(args.work.hidden, args.work.hidden_quant, args.rows * args.spec.used, hidden, args.words, {at, at + 1});

@@ -24,6 +24,8 @@ struct Options {
   int words = 1;
   bool biases = false;
   bool select_bias = false;
+  uint64_t shared_hidden = 0;  // of a shared expert
+  Formats shared = {.gate = Format::Q8_0, .up = Format::Q4_K, .down = Format::Q8_0};
 };
 
 graph::Moe spec_of(uint32_t experts, uint32_t used, uint32_t hidden) {
@@ -46,13 +48,16 @@ class Mixture {
         gate_(o.formats.gate, uint64_t{o.spec.experts} * o.spec.hidden, kD, 22),
         up_(o.formats.up, uint64_t{o.spec.experts} * o.spec.hidden, kD, 23),
         down_(o.formats.down, o.spec.experts * kD, o.spec.hidden, 24),
+        shared_gate_(o.shared.gate, std::max<uint64_t>(1, o.shared_hidden), kD, 25),
+        shared_up_(o.shared.up, std::max<uint64_t>(1, o.shared_hidden), kD, 26),
+        shared_down_(o.shared.down, kD, std::max<uint64_t>(32, o.shared_hidden), 27),
         quant_(quant_bytes(o.rows * kD, o.words == 0 ? 1 : o.words)),
         bias_(uint64_t{o.spec.experts} * std::max<uint64_t>(kD, o.spec.hidden)) {
     gguf::TestRandom random(5);
     for (float& b : bias_) b = static_cast<float>(random.bell());
     args_.spec = o.spec;
     args_.rows = o.rows;
-    args_.d = args_.x_pitch = args_.y_pitch = kD;
+    args_.d = args_.x_pitch = kD;
     args_.words = o.words;
     args_.x = x_.plain();
     if (o.words != 0) {
@@ -64,6 +69,12 @@ class Mixture {
     args_.gate = packed(gate_.rows(), o.spec.hidden, kD, o.spec.experts);
     args_.up = packed(up_.rows(), o.spec.hidden, kD, o.spec.experts);
     args_.down = packed(down_.rows(), kD, o.spec.hidden, o.spec.experts);
+    if (o.shared_hidden != 0) {
+      args_.with_shared = true;
+      args_.shared.gate = packed(shared_gate_.rows(), o.shared_hidden, kD, 1);
+      args_.shared.up = packed(shared_up_.rows(), o.shared_hidden, kD, 1);
+      args_.shared.down = packed(shared_down_.rows(), kD, o.shared_hidden, 1);
+    }
     if (o.biases) args_.router_bias = args_.gate_bias = args_.up_bias = args_.down_bias = bias_.data();
     if (o.select_bias) args_.select_bias = bias_.data() + 3;
   }
@@ -73,7 +84,7 @@ class Mixture {
     std::vector<float> y(options_.rows * kD);
     const TestMemory work(moe_work(args_, nullptr).bytes), scratch(moe_scratch_bytes(args_));
     args_.work = moe_work(args_, work.data());
-    args_.y = y.data();
+    args_.y = store_rows(y.data(), kD);
     for (const MoePhase& phase : kernels.phases)
       for (uint64_t begin = 0; begin < phase.items(args_); begin += step)
         phase.run(args_, {begin, std::min(begin + step, phase.items(args_))}, scratch.data());
@@ -82,7 +93,12 @@ class Mixture {
 
   std::vector<float> reference() {
     std::vector<float> y;
-    const reference::MoeRows weights{&router_.rows(), &gate_.rows(), &up_.rows(), &down_.rows()};
+    reference::MoeRows weights{&router_.rows(), &gate_.rows(), &up_.rows(), &down_.rows()};
+    if (options_.shared_hidden != 0) {
+      weights.shared_gate = &shared_gate_.rows();
+      weights.shared_up = &shared_up_.rows();
+      weights.shared_down = &shared_down_.rows();
+    }
     for (uint64_t r = 0; r < options_.rows; ++r) {
       const std::vector<float> row = reference::moe(args_, weights, r);
       y.insert(y.end(), row.begin(), row.end());
@@ -101,7 +117,7 @@ class Mixture {
 
   Options options_;
   TestInput x_;
-  TestRows router_, gate_, up_, down_;
+  TestRows router_, gate_, up_, down_, shared_gate_, shared_up_, shared_down_;
   TestMemory quant_;
   std::vector<float> bias_;
   std::vector<std::unique_ptr<TestMemory>> storage_;
@@ -179,6 +195,20 @@ TEST(Moe, KnowsEveryHiddenActivation) {
   expect_reference({.spec = spec, .formats = {.down = Format::Q8_0}, .rows = 2});
   spec.act = {graph::MoeAct::Kind::ClampedSwiGlu, 7.0F, 1.702F};
   expect_reference({.spec = spec, .formats = {.down = Format::Q8_0}, .rows = 2, .biases = true});
+}
+
+TEST(Moe, AddsTheSharedExpertToTheFinishedSum) {
+  for (const int words : {0, 1, 2})
+    expect_reference({.spec = spec_of(6, 2, 64),
+                      .formats = {.down = Format::Q8_0},
+                      .rows = words == 1 ? uint64_t{17} : uint64_t{2},
+                      .words = words,
+                      .shared_hidden = 96});
+  expect_reference({.spec = spec_of(6, 2, 64),
+                    .formats = {.gate = Format::F16, .up = Format::F16, .down = Format::Q8_0},
+                    .rows = 3,
+                    .shared_hidden = 33,
+                    .shared = {.gate = Format::F32, .up = Format::Q6_K, .down = Format::BF16}});
 }
 
 TEST(Moe, EqualScoresGoToTheLowerExpert) {

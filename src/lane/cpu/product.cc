@@ -1,20 +1,31 @@
 #include "lane/cpu/product.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "lane/cpu/decoded.h"
 
 namespace tw::lane::cpu {
 
+uint64_t items(const ProductPart& part) {
+  const uint64_t panels = panels_an_item(part.y);
+  return part.w.groups * ((part.w.group_panels() + panels - 1) / panels);
+}
+
 uint64_t items(const ProductArgs& args) {
   uint64_t count = 0;
-  for (uint32_t p = 0; p < args.part_count; ++p) count += args.parts[p].w.panels();
+  for (uint32_t p = 0; p < args.part_count; ++p) count += items(args.parts[p]);
   return count;
+}
+
+uint64_t product_rows(const ProductArgs& args) {
+  if (args.upto == nullptr) return args.rows;
+  return std::min(args.rows, static_cast<uint64_t>(*args.upto) + args.upto_count);
 }
 
 ProductItem product_item(const ProductArgs& args, uint64_t item) {
   uint32_t part = 0;
-  while (item >= args.parts[part].w.panels()) item -= args.parts[part++].w.panels();
+  while (item >= items(args.parts[part])) item -= items(args.parts[part++]);
   return {part, item};
 }
 
@@ -28,10 +39,11 @@ bool needs_half_sums(const ProductArgs& args) {
 }
 
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
-  bool rows_layout = false;
+  bool rows_layout = false, quantized = false;
   uint64_t k = 0;
   for (uint32_t p = 0; p < args.part_count; ++p) {
     rows_layout |= args.parts[p].w.layout == Layout::Rows;
+    quantized |= stores_quantized(args.parts[p].y);
     k = args.parts[p].w.k;
   }
   const bool precise = args.words == 0;
@@ -44,6 +56,8 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   take(scratch.total64, precise ? args.rows * kPanel * sizeof(double) : 0);
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
   take(scratch.half_sums, needs_half_sums(args) ? args.rows * (k / kBlock) * sizeof(int32_t) : 0);
+  take(scratch.block, quantized ? args.rows * kBlock * sizeof(float) : 0);
+  take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
   take(scratch.decoded, rows_layout ? sizeof(Decoded) : 0);
   return scratch;
 }

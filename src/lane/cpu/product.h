@@ -16,41 +16,49 @@
 #include "lane/cpu/pack_layout.h"
 #include "lane/cpu/quant.h"
 #include "lane/cpu/simd.h"
+#include "lane/cpu/store.h"
 
 namespace tw::lane::cpu {
 
-// One matrix, or with w.groups > 1 one matrix a head: head h reads x[r] from h * x_group on and writes y[r] from
-// h * y_group on.
+// One matrix, or with w.groups > 1 one matrix a head: head h reads x[r] from h * x_group on.
 struct ProductPart {
   Packed w;
   const float* bias = nullptr;  // n values, or null
-  float* y = nullptr;           // row r at r * y_pitch
-  uint64_t y_pitch = 0;
+  Store y;                      // unit r * w.groups + h: the n values of row r and head h
   uint64_t x_group = 0;
-  uint64_t y_group = 0;
 };
 
-// Items: the panels of the parts, one part after the other. Requires every part to have the same k. Plain x is read for
-// floating-point weights and when words is 0; groups > 1 requires plain x.
+// Items: the panels of the parts, one part after the other; of a part with a quantized result pairs of panels, since
+// one thread must own whole blocks of a row. Requires every part to have the same k. Plain x is read for floating-point
+// weights and when words is 0; groups > 1 requires plain x, and 16-bit x floating-point weights.
 struct ProductArgs {
   const ProductPart* parts = nullptr;
   uint32_t part_count = 0;
   uint64_t rows = 0;
   int words = 1;  // 1, 2; 0: precise
-  const float* x = nullptr;
-  uint64_t x_pitch = 0;
+  const void* x = nullptr;
+  Dtype x_type = Dtype::F32;  // F32, F16 or BF16: what x is stored as
+  uint64_t x_pitch = 0;       // row r at element x_offset + r * x_pitch
+  uint64_t x_offset = 0;
   QuantView quant;  // row r at value r * k
+  // Only the first *upto + upto_count rows, at most all; without `upto` all.
+  const int32_t* upto = nullptr;
+  uint32_t upto_count = 0;
 };
 uint64_t items(const ProductArgs& args);
+// The rows that are multiplied.
+uint64_t product_rows(const ProductArgs& args);
 // Scratch a call with any range of items needs, 64-byte aligned.
 size_t scratch_bytes(const ProductArgs& args);
 
-// Cuts scratch as the kernels do.
+// Scratch as the kernels cut it.
 struct ProductScratch {
   float* total;        // [rows][16]
   double* total64;     // [rows][16], precise
   double* widened;     // [512][16], precise
   int32_t* half_sums;  // [rows][k / 32]
+  float* block;        // [rows][32], of a quantized result
+  float* widened_x;    // [kWidenedRows][k], of 16-bit x
   std::byte* decoded;  // a Decoded
   size_t bytes;
 };
@@ -59,10 +67,17 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage);
 // Whether a part's term has halves, so that half_sums is filled.
 bool needs_half_sums(const ProductArgs& args);
 
-// Item -> part and panel of the part.
+// Rows of 16-bit x that are widened at a time.
+inline constexpr uint64_t kWidenedRows = 64;
+
+// Panels that an item with this result covers.
+TW_INLINE constexpr uint64_t panels_an_item(const Store& result) { return stores_quantized(result) ? 2 : 1; }
+uint64_t items(const ProductPart& part);
+
+// Item -> part and item of the part.
 struct ProductItem {
   uint32_t part;
-  uint64_t panel;
+  uint64_t item;
 };
 ProductItem product_item(const ProductArgs& args, uint64_t item);
 

@@ -1,5 +1,6 @@
-// Products and mixtures, in one unit because a mixture multiplies by the same templates.
+// Products, gated products and mixtures, in one unit because all multiply by the same templates.
 
+#include "lane/cpu/glu_kernels.h"
 #include "lane/cpu/moe_kernels.h"
 #include "lane/cpu/product_kernel.h"
 #include "lane/cpu/simd_avx2.h"
@@ -9,6 +10,7 @@ namespace tw::lane::cpu {
 void product_avx2(const ProductArgs& args, Range range, std::byte* scratch) {
   ProductOf<Avx2>::run(args, range, scratch);
 }
+void glu_avx2(const GluArgs& args, Range range, std::byte* scratch) { GluOf<Avx2>::run(args, range, scratch); }
 
 extern const MoeKernels kMoeAvx2;
 constexpr MoeKernels kMoeAvx2 = moe_kernels_of<Avx2>();

@@ -36,8 +36,7 @@ struct Setup {
     std::fill_n(weights.data, weights.size, std::byte{1});
     part.w = describe(format, n, k);
     part.w.data = weights.data;
-    part.y = y.data();
-    part.y_pitch = n;
+    part.y = store_rows(y.data(), n);
     args.parts = &part;
     args.part_count = 1;
     args.rows = m;

@@ -112,16 +112,16 @@ struct ProductOf {
                                                                           in, scratch);
   }
 
-  // To `to`: where output `first` of row 0 lands.
-  static void store(const ProductPart& part, uint64_t first, float* to, uint64_t rows, int words,
-                    const Scratch& scratch) {
-    const int count = part.w.n - first < kPanel ? static_cast<int>(part.w.n - first) : static_cast<int>(kPanel);
-    for (uint64_t r = 0; r < rows; ++r, to += part.y_pitch) {
+  // The sums of outputs first.., bias added, of row r to to + r * pitch.
+  static void finish(const Packed& w, const float* bias, uint64_t first, float* to, uint64_t pitch, uint64_t rows,
+                     int words, const Scratch& scratch) {
+    const int count = w.n - first < kPanel ? static_cast<int>(w.n - first) : static_cast<int>(kPanel);
+    for (uint64_t r = 0; r < rows; ++r, to += pitch) {
       float* total = scratch.total + r * kPanel;
       if (words == 0)
         for (uint32_t l = 0; l < kPanel; ++l) total[l] = static_cast<float>(scratch.total64[r * kPanel + l]);
       typename S::V sum = S::load(total);
-      if (part.bias) sum = S::add(sum, count == 16 ? S::load(part.bias + first) : S::load(part.bias + first, count));
+      if (bias) sum = S::add(sum, count == 16 ? S::load(bias + first) : S::load(bias + first, count));
       if (count == 16)
         S::store(to, sum);
       else
@@ -142,25 +142,86 @@ struct ProductOf {
     return sum;
   }
 
-  static void run(const ProductArgs& args, Range range, std::byte* storage) {
-    if (range.begin >= range.end) return;
-    const Scratch scratch = product_scratch(args, storage);
+  // Fills the half sums in scratch.
+  static TileInput quantized_input(const ProductArgs& args, const Scratch& scratch) {
     const uint64_t k = args.parts[0].w.k;
     if (needs_half_sums(args))
       for (uint64_t b = 0; b < args.rows * (k / kBlock); ++b)
         scratch.half_sums[b] = half_sum(args.quant, args.words, b);
     const QuantView& q = args.quant;
-    const TileInput quant{q.high, q.wide, q.scale, q.sum_high, q.sum_low, scratch.half_sums, k};
-    ProductItem item = product_item(args, range.begin);
-    for (uint64_t i = range.begin; i < range.end; ++i, ++item.panel) {
-      if (item.panel == args.parts[item.part].w.panels()) item = product_item(args, i);
-      const ProductPart& part = args.parts[item.part];
-      const uint64_t group = item.panel / part.w.group_panels();
-      const uint64_t first = item.panel % part.w.group_panels() * kPanel;
-      clear(args.rows, args.words, scratch);
-      const float* x = args.x ? args.x + group * part.x_group : nullptr;
-      panel(part.w, item.panel, args.words, {x, args.x_pitch, quant, args.rows}, scratch);
-      store(part, first, part.y + group * part.y_group + first, args.rows, args.words, scratch);
+    return {q.high, q.wide, q.scale, q.sum_high, q.sum_low, scratch.half_sums, k};
+  }
+
+  // The sums of panel `index` of all of the part, in scratch.
+  static void multiply(const ProductArgs& args, const ProductPart& part, uint64_t index, uint64_t rows,
+                       const TileInput& quant, const Scratch& scratch) {
+    clear(rows, args.words, scratch);
+    const uint64_t at = args.x_offset + index / part.w.group_panels() * part.x_group;
+    if (args.x_type == Dtype::F32) {
+      const float* x = args.x ? static_cast<const float*>(args.x) + at : nullptr;
+      return panel(part.w, index, args.words, {x, args.x_pitch, quant, rows}, scratch);
+    }
+    for (uint64_t r = 0; r < rows; r += kWidenedRows) {
+      const uint64_t count = rows - r < kWidenedRows ? rows - r : kWidenedRows;
+      widen(args, at + r * args.x_pitch, count, part.w.k, scratch.widened_x);
+      Scratch slab = scratch;
+      slab.total += r * kPanel;
+      slab.total64 += r * kPanel;
+      panel(part.w, index, args.words, {scratch.widened_x, part.w.k, quant, count}, slab);
+    }
+  }
+
+  // `rows` rows of 16-bit x from element `at` on, as dense f32 rows of k.
+  static void widen(const ProductArgs& args, uint64_t at, uint64_t rows, uint64_t k, float* to) {
+    with_stored<S>(args.x_type, [&](auto stored) {
+      const auto* x = static_cast<const typename decltype(stored)::Element*>(args.x) + at;
+      for (uint64_t r = 0; r < rows; ++r) convert<S>(stored, x + r * args.x_pitch, StoredF32<S>{}, to + r * k, k);
+    });
+  }
+
+  // `panels` panels (1 or 2, as many as there are) of group `group` from its panel `first` on, finished: row r to
+  // to + 32 r.
+  static void outputs(const ProductArgs& args, const ProductPart& part, uint64_t group, uint64_t first, uint64_t panels,
+                      const TileInput& quant, float* to, const Scratch& scratch) {
+    const uint64_t rows = product_rows(args), of_group = part.w.group_panels();
+    for (uint64_t p = 0; p < panels && first + p < of_group; ++p) {
+      multiply(args, part, group * of_group + first + p, rows, quant, scratch);
+      finish(part.w, part.bias, (first + p) * kPanel, to + p * kPanel, kBlock, rows, args.words, scratch);
+    }
+  }
+
+  // One item of a part: multiplied and stored.
+  static void item(const ProductArgs& args, const ProductPart& part, uint64_t index, uint64_t rows,
+                   const TileInput& quant, const Scratch& scratch) {
+    const uint64_t groups = part.w.groups, of_group = part.w.group_panels();
+    if (stores_quantized(part.y)) {
+      const uint64_t pairs = (of_group + 1) / 2, group = index / pairs, first = index % pairs * 2;
+      outputs(args, part, group, first, 2, quant, scratch.block, scratch);
+      const uint64_t count = least(kBlock, part.w.n - first * kPanel);
+      for (uint64_t r = 0; r < rows; ++r)
+        store_values<S>(part.y, r * groups + group, first * kPanel, scratch.block + r * kBlock, count);
+      return;
+    }
+    const uint64_t group = index / of_group, first = index % of_group * kPanel;
+    multiply(args, part, index, rows, quant, scratch);
+    if (stores_directly(part.y)) {
+      float* to = plain_unit(part.y, group) + first;
+      return finish(part.w, part.bias, first, to, groups * part.y.unit_pitch, rows, args.words, scratch);
+    }
+    finish(part.w, part.bias, first, scratch.total, kPanel, rows, args.words, scratch);
+    for (uint64_t r = 0; r < rows; ++r)
+      store_values<S>(part.y, r * groups + group, first, scratch.total + r * kPanel, least(kPanel, part.w.n - first));
+  }
+
+  static void run(const ProductArgs& args, Range range, std::byte* storage) {
+    if (range.begin >= range.end) return;
+    const Scratch scratch = product_scratch(args, storage);
+    const TileInput quant = quantized_input(args, scratch);
+    const uint64_t rows = product_rows(args);
+    ProductItem at = product_item(args, range.begin);
+    for (uint64_t i = range.begin; i < range.end; ++i, ++at.item) {
+      if (at.item == items(args.parts[at.part])) at = product_item(args, i);
+      item(args, args.parts[at.part], at.item, rows, quant, scratch);
     }
   }
 };

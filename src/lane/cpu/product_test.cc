@@ -5,7 +5,10 @@
 
 #include <bit>
 
+#include "base/math_contract.h"
 #include "gguf/decode.h"
+#include "lane/cpu/glu.h"
+#include "lane/cpu/kernels.h"
 #include "lane/cpu/product_test_data.h"
 #include "lane/cpu/reference/product.h"
 
@@ -14,12 +17,12 @@ namespace {
 
 using gguf::Format;
 
-struct Kernel {
+struct ProductOfIsa {
   std::string_view name;
   ProductKernel run;
 };
-std::vector<Kernel> kernels_here() {
-  std::vector<Kernel> kernels;
+std::vector<ProductOfIsa> kernels_here() {
+  std::vector<ProductOfIsa> kernels;
   for (const Isa isa : kIsas)
     if (supported(isa)) kernels.push_back({name(isa), product_kernel(isa)});
   kernels.push_back({"emulated avx512", product_emulated_avx512});
@@ -52,8 +55,7 @@ struct Problem {
   // [m][n], run in ranges of `step` panels.
   std::vector<float> run(ProductKernel kernel, uint64_t step = 1000) {
     std::vector<float> y(args.rows * part.w.n, -1.0F);
-    part.y = y.data();
-    part.y_pitch = part.w.n;
+    part.y = store_rows(y.data(), part.w.n);
     const TestMemory scratch(scratch_bytes(args));
     for (uint64_t begin = 0; begin < items(args); begin += step)
       kernel(args, {begin, std::min(begin + step, items(args))}, scratch.data());
@@ -95,7 +97,7 @@ TEST_P(ProductOfFormat, HasTheReferencesBitsOnEveryInstructionSetAndShape) {
     for (const int words : {0, 1, 2}) {
       Problem problem(format, c, words);
       const std::vector<float> want = problem.reference();
-      for (const Kernel& kernel : kernels_here())
+      for (const ProductOfIsa& kernel : kernels_here())
         ASSERT_EQ(difference(problem.run(kernel.run), want), "")
             << kernel.name << ", words " << words << ", n " << c.n << ", k " << c.k << ", m " << c.m;
     }
@@ -116,7 +118,7 @@ TEST_P(ProductOfFormat, IsCloseToDoublePrecision) {
         const uint64_t at = r * 512 + t;
         const double x = quantized
                              ? static_cast<double>(problem.args.quant.scale[at / 32]) * problem.args.quant.wide[at]
-                             : static_cast<double>(problem.args.x[at]);
+                             : static_cast<double>(problem.input.plain()[at]);
         sum += w[t] * x;
         magnitude += std::abs(w[t] * x);
       }
@@ -147,7 +149,8 @@ TEST(Product, BitsOfARowDoNotDependOnTheOtherRowsOrTheRanges) {
 
 TEST(Product, AddsTheBiasAfterTheSum) {
   Problem problem(Format::Q8_0, {21, 544, 3}, 1, true);
-  for (const Kernel& kernel : kernels_here()) EXPECT_EQ(difference(problem.run(kernel.run), problem.reference()), "");
+  for (const ProductOfIsa& kernel : kernels_here())
+    EXPECT_EQ(difference(problem.run(kernel.run), problem.reference()), "");
 }
 
 TEST(Product, RunsPartsSideBySideWithTheirOwnStrides) {
@@ -158,9 +161,8 @@ TEST(Product, RunsPartsSideBySideWithTheirOwnStrides) {
   }();
   std::vector<float> y(2 * 60, 0.0F);
   ProductPart parts[] = {a.part, b.part};
-  parts[0].y = y.data();
-  parts[1].y = y.data() + 20;
-  parts[0].y_pitch = parts[1].y_pitch = 60;
+  parts[0].y = store_rows(y.data(), 60);
+  parts[1].y = store_rows(y.data() + 20, 60);
   ProductArgs args = a.args;
   args.parts = parts;
   args.part_count = 2;
@@ -175,6 +177,100 @@ TEST(Product, RunsPartsSideBySideWithTheirOwnStrides) {
   }
 }
 
+// Results of product kernels in a place other than their own, on every instruction set, beside the plain ones.
+struct Glu {
+  std::string_view name;
+  GluKernel run;
+};
+std::vector<Glu> glus_here() {
+  std::vector<Glu> kernels;
+  for (const Isa isa : kIsas)
+    if (supported(isa)) kernels.push_back({name(isa), glu_kernel(isa)});
+  kernels.push_back({"emulated avx512", glu_emulated_avx512});
+  return kernels;
+}
+
+// The quantized form of dense rows, of the scalar kernel.
+std::vector<std::byte> quantized(const std::vector<float>& values, int words) {
+  const TestMemory storage(quant_bytes(values.size(), words));
+  std::fill_n(storage.data(), quant_bytes(values.size(), words), std::byte{0});
+  QuantArgs args;
+  args.x = values.data();
+  args.to = quant_view(storage.data(), values.size(), words);
+  args.rows = 1;
+  args.cols = args.pitch = values.size();
+  args.words = words;
+  kernels(Isa::Scalar).quant(args, {0, items(args)}, nullptr);
+  return {storage.data(), storage.data() + quant_bytes(values.size(), words)};
+}
+
+TEST(Product, QuantizesItsResultAsTheQuantizerDoes) {
+  for (const int words : {1, 2})
+    for (const Case& c : {Case{32, 256, 1}, Case{96, 512, 5}, Case{1056, 256, 2}}) {
+      Problem problem(Format::Q4_K, c, words, true);
+      const std::vector<float> plain = problem.run(product_kernel(Isa::Scalar));
+      const std::vector<std::byte> want = quantized(plain, words);
+      for (const ProductOfIsa& kernel : kernels_here()) {
+        const TestMemory storage(want.size());
+        std::fill_n(storage.data(), want.size(), std::byte{0});
+        std::vector<float> y(plain.size());
+        problem.part.y = store_rows(y.data(), c.n);
+        problem.part.y.quant = quant_view(storage.data(), y.size(), words);
+        problem.part.y.words = words;
+        ASSERT_EQ(items(problem.args), c.n / 32);
+        const TestMemory scratch(scratch_bytes(problem.args));
+        for (uint64_t i = items(problem.args); i-- > 0;) kernel.run(problem.args, {i, i + 1}, scratch.data());
+        EXPECT_EQ(difference(y, plain), "") << kernel.name;
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), storage.data())) << kernel.name << " n " << c.n;
+      }
+    }
+}
+
+TEST(Product, MultipliesOnlyTheFirstRows) {
+  Problem problem(Format::F16, {21, 96, 9}, 1);
+  const std::vector<float> all = problem.run(product_kernel(Isa::Scalar));
+  const int32_t upto = 3;
+  problem.args.upto = &upto;
+  problem.args.upto_count = 4;
+  const std::vector<float> some = problem.run(product_kernel(best_isa()));
+  EXPECT_TRUE(std::equal(all.begin(), all.begin() + 7 * 21, some.begin()));
+  for (size_t i = 7 * 21; i < some.size(); ++i) EXPECT_EQ(some[i], -1.0F);
+}
+
+TEST(Product, PutsAGateOnOnePanelOrTwoByTheFormOfTheResult) {
+  for (const auto& [gate_format, up_format] :
+       {std::pair{Format::Q8_0, Format::Q6_K}, std::pair{Format::F32, Format::Q4_0}})
+    for (const uint64_t n : {1, 31, 64})
+      for (const int words : {0, 1, 2}) {
+        Problem gate(gate_format, {n, 256, 3}, words, true), up(up_format, {n, 256, 3}, words);
+        up.args.quant = gate.args.quant;
+        up.args.x = gate.args.x;
+        const std::vector<float> gates = gate.run(product_kernel(Isa::Scalar));
+        const std::vector<float> ups = up.run(product_kernel(Isa::Scalar));
+        std::vector<float> want;
+        for (size_t i = 0; i < gates.size(); ++i) want.push_back(math::silu(gates[i]) * ups[i]);
+        const bool quantizes = n % 32 == 0 && words != 0;
+        for (const Glu& kernel : glus_here()) {
+          ProductPart parts[] = {gate.part, up.part};
+          GluArgs args;
+          args.product = gate.args;
+          args.product.parts = parts;
+          args.product.part_count = 2;
+          std::vector<float> y(want.size(), -1.0F);
+          args.out = store_rows(y.data(), n);
+          const TestMemory storage(quant_bytes(quant_padded(want.size()), 2));
+          if (quantizes) {
+            args.out.quant = quant_view(storage.data(), want.size(), words);
+            args.out.words = words;
+          }
+          ASSERT_EQ(items(args), quantizes ? n / 32 : (n + 15) / 16);
+          const TestMemory scratch(scratch_bytes(args));
+          for (uint64_t i = items(args); i-- > 0;) kernel.run(args, {i, i + 1}, scratch.data());
+          ASSERT_EQ(difference(y, want), "") << kernel.name << " n " << n << " words " << words;
+        }
+      }
+}
+
 TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
   constexpr uint64_t kHeads = 3, kA = 96, kB = 20, kRows = 5;
   const TestInput input(kRows, kHeads * kA, 0, 1);
@@ -187,10 +283,8 @@ TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
     (rows_out ? pack : pack_input_rows)(w.rows(), part.w, packed.data(), 0, part.w.panels());
     part.w.data = packed.data();
     std::vector<float> y(kRows * kHeads * kB);
-    part.y = y.data();
-    part.y_pitch = kHeads * kB;
+    part.y = store_rows(y.data(), kB);
     part.x_group = kA;
-    part.y_group = kB;
     ProductArgs args;
     args.parts = &part;
     args.part_count = 1;
@@ -198,7 +292,7 @@ TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
     args.x = input.plain();
     args.x_pitch = kHeads * kA;
     const TestMemory scratch(scratch_bytes(args));
-    for (const Kernel& kernel : kernels_here()) {
+    for (const ProductOfIsa& kernel : kernels_here()) {
       kernel.run(args, {0, items(args)}, scratch.data());
       std::vector<float> values(w.rows().count * w.rows().row_values);
       for (uint64_t r = 0; r < w.rows().count; ++r)

@@ -16,6 +16,7 @@ namespace tw::lane::cpu {
 
 // AVX-512 on emulated intrinsics (product_emulated_test.cc).
 void product_emulated_avx512(const ProductArgs& args, Range range, std::byte* scratch);
+void glu_emulated_avx512(const GluArgs& args, Range range, std::byte* scratch);
 extern const MoeKernels kMoeEmulatedAvx512;
 
 // TestMemory storage whose bytes past the end are watched by the sanitizers.

@@ -1,6 +1,5 @@
 #include "lane/cpu/program.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,9 +13,6 @@ namespace tw::lane::cpu {
 namespace {
 
 constexpr uint64_t kLine = 64;
-// Turns a thread takes of a call that is shared out as threads come free: the last one that is under way when the
-// others have ended is what they wait for, so it should be a small part.
-constexpr uint64_t kTurns = 16;
 
 }  // namespace
 
@@ -74,32 +70,10 @@ uint64_t Program::bytes() const {
   return bytes;
 }
 
-namespace {
-
-// Items [n * i / of, n * (i + 1) / of).
-Range share(uint64_t n, uint64_t i, uint64_t of) { return {n * i / of, n * (i + 1) / of}; }
-
-void run_call(const Call& call, Turn& turn, std::byte* scratch, uint32_t thread, uint32_t threads) {
-  const uint64_t count = call.count(call);
-  if (!call.take_turns || threads == 1) {
-    const Range range = share(count, thread, threads);
-    if (range.begin < range.end) call.run(call, range, scratch);
-    return;
-  }
-  const uint64_t turns = std::min(count, uint64_t{threads} * kTurns);
-  for (Range i = turn.counter.next(turns, 1); i.begin < i.end; i = turn.counter.next(turns, 1)) {
-    call.run(call, share(count, i.begin, turns), scratch);
-  }
-}
-
-}  // namespace
-
 void Program::run(Pool& pool) {
   Data& d = *data_;
   TW_CHECK(pool.threads() <= d.threads, "compiled for {} threads, run on {}", d.threads, pool.threads());
-  for (size_t i = 0; i < d.calls.size(); ++i) {
-    if (d.calls[i].take_turns) d.turns[i].counter.reset();
-  }
+  for (size_t i = 0; i < d.calls.size(); ++i) d.turns[i].reset(d.calls[i]);
   pool.run([&d, &pool](unsigned thread) {
     std::byte* scratch = d.scratch[thread].get();
     for (size_t i = 0; i < d.calls.size(); ++i) {

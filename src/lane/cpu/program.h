@@ -11,26 +11,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lane/cpu/call.h"
 #include "lane/cpu/isa.h"
 #include "lane/cpu/pool.h"
-#include "lane/cpu/simd.h"
 #include "lane/cpu/states.h"
 #include "lane/cpu/weights.h"
 #include "lane/schedule.h"
 
 namespace tw::lane::cpu {
-
-// One kernel over all its items. `barrier`: all threads have ended the calls before it.
-struct Call {
-  void (*run)(const Call& call, Range items, std::byte* scratch) = nullptr;
-  uint64_t (*count)(const Call& call) = nullptr;
-  void (*kernel)() = nullptr;  // the kernel itself, of the type that `run` knows
-  void (*items)() = nullptr;   // its item count, likewise
-  void* args = nullptr;
-  bool take_turns = false;  // threads take shares as they come free; else one equal share each
-  bool barrier = true;
-  uint32_t launch = 0;  // of the schedule
-};
 
 class Program {
  public:

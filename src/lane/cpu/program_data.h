@@ -33,11 +33,6 @@ struct StatePointer {
   uint64_t offset = 0;  // bytes
 };
 
-// A call's turn counter, on a cache line of its own.
-struct alignas(64) Turn {
-  ItemCounter counter;
-};
-
 struct Program::Data {
   Schedule schedule;
   uint32_t threads = 1;

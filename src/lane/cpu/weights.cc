@@ -152,8 +152,10 @@ Result<void> WeightStore::pack_one(const Wanted& wanted, Pool& pool) {
     rows = rows_of_values(turned.empty() ? values.data() : turned.data(), values.size() / cols, cols);
   }
   Held held;
-  held.shape = heads ? describe_heads(rows.format, wanted.groups, wanted.n, wanted.k)
-                     : describe(rows.format, wanted.n, wanted.k, wanted.groups);
+  // Rows that hold outputs are turned, which only values of their own can be.
+  const gguf::Format format = input_rows ? gguf::Format::F32 : rows.format;
+  held.shape = heads ? describe_heads(format, wanted.groups, wanted.n, wanted.k)
+                     : describe(format, wanted.n, wanted.k, wanted.groups);
   const uint64_t bytes = held.shape.bytes();
   held.bytes = {allocate(bytes), release};
   if (held.bytes == nullptr) {

@@ -132,6 +132,13 @@ std::vector<float> moe(const MoeArgs& args, const MoeRows& weights, uint64_t r) 
     factor = factor * spec.scale;
     for (uint64_t o = 0; o < args.d; ++o) y[o] = i == 0 ? factor * out[o] : std::fma(factor, out[o], y[o]);
   }
+  if (weights.shared_gate == nullptr) return y;
+  const uint64_t shared_hidden = weights.shared_gate->count;
+  Row hidden = input.product(*weights.shared_gate, 0, shared_hidden, nullptr, args.words);
+  const Row up = input.product(*weights.shared_up, 0, shared_hidden, nullptr, args.words);
+  for (uint64_t o = 0; o < shared_hidden; ++o) hidden[o] = math::silu(hidden[o]) * up[o];
+  const Row out = Activation(hidden, args.words).product(*weights.shared_down, 0, args.d, nullptr, args.words);
+  for (uint64_t o = 0; o < args.d; ++o) y[o] = y[o] + out[o];
   return y;
 }
 

@@ -14,6 +14,9 @@ struct MoeRows {
   const graph::Rows* gate;
   const graph::Rows* up;
   const graph::Rows* down;
+  const graph::Rows* shared_gate = nullptr;  // the shared expert's, or none
+  const graph::Rows* shared_up = nullptr;
+  const graph::Rows* shared_down = nullptr;
 };
 
 // The d values of row `r`. args.work is not looked at.

@@ -84,7 +84,7 @@ T chain_of_chains(const std::vector<T>& w, const float* x, uint64_t segment) {
 
 float product(const graph::Rows& rows, uint64_t o, const ProductArgs& args, uint64_t r) {
   const bool block_format = gguf::is_quantized(rows.format);
-  const float* x = args.x + r * args.x_pitch;
+  const float* x = static_cast<const float*>(args.x) + r * args.x_pitch;
   if (args.words == 0) {
     std::vector<double> w(rows.row_values);
     gguf::dequantize_exact(rows.format, rows.row(o), w.data(), w.size());

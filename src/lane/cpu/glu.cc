@@ -1,0 +1,24 @@
+#include "lane/cpu/glu.h"
+
+namespace tw::lane::cpu {
+
+uint64_t items(const GluArgs& args) {
+  const uint64_t outputs = kPanel * panels_an_item(args.out);
+  return (args.product.parts[0].w.n + outputs - 1) / outputs;
+}
+
+// Beside the products': 32 gates and ups a row.
+size_t scratch_bytes(const GluArgs& args) {
+  return scratch_bytes(args.product) + args.product.rows * 2 * kBlock * sizeof(float);
+}
+
+GluKernel glu_kernel(Isa isa) {
+  switch (isa) {
+    case Isa::Scalar: return glu_scalar;
+    case Isa::Avx2: return glu_avx2;
+    case Isa::Avx512: return glu_avx512;
+  }
+  return glu_scalar;
+}
+
+}  // namespace tw::lane::cpu
