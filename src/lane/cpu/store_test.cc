@@ -108,7 +108,9 @@ TEST(Store, QuantizesWholeBlocksAsTheQuantizerDoes) {
       EXPECT_EQ(store.quant.sum_high[b], want.sum_high[b]);
       for (uint64_t i = b * 32; i < (b + 1) * 32; ++i) {
         ASSERT_EQ(store.quant.high[i], want.high[i]);
-        if (words == 2) ASSERT_EQ(store.quant.wide[i], want.wide[i]);
+        if (words == 2) {
+          ASSERT_EQ(store.quant.wide[i], want.wide[i]);
+        }
       }
     }
   }
