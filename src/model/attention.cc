@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/pair_order.h"
+
 namespace tw::model {
 
 using graph::TensorId;
@@ -73,7 +75,8 @@ constexpr TensorSpec kOutputBias[] = {
      .shape = "width",
      .part = Part::Attention,
      .need = Need::Optional,
-     .content = Content::Bias},
+     .content = Content::Bias,
+     .written_with = "biases"},
 };
 
 constexpr TensorSpec kHeadNorms[] = {
@@ -102,19 +105,6 @@ constexpr TensorSpec kRowNorms[] = {
 constexpr TensorSpec kSinks[] = {
     {.pattern = "blk.*.attn_sinks.weight", .shape = "heads", .part = Part::Attention, .content = Content::Bias},
 };
-
-// The order that turns adjacent pairs into split halves: in each head's rotated run, row i is the file's row 2i and row
-// i + half its row 2i + 1. The products of queries and keys are the same sums in another order.
-std::vector<uint32_t> head_order(uint32_t first, uint32_t heads, uint32_t width, uint32_t rotated) {
-  std::vector<uint32_t> order = ascending(first, heads * width);
-  const uint32_t half = rotated / 2;
-  for (uint32_t head = 0; head < heads; ++head)
-    for (uint32_t i = 0; i < half; ++i) {
-      order[head * width + i] = first + head * width + 2 * i;
-      order[head * width + i + half] = first + head * width + 2 * i + 1;
-    }
-  return order;
-}
 
 }  // namespace
 
@@ -181,11 +171,11 @@ void Attention::place(Placer& placer, const std::string& block) const {
       const std::string& source = is_fused ? fused : name;
       const bool in_order = part.rotated == 0;
       if (kind == ".bias")
-        placer.vector(name, source, head_order(first, part.heads, part.width, part.rotated));
+        placer.vector(name, source, split_half_order({first, part.heads, part.width, 0, part.rotated}));
       else if (in_order)
         placer.matrix(name, source, RowRange{first, uint64_t{part.heads} * part.width});
       else
-        placer.matrix(name, source, head_order(first, part.heads, part.width, part.rotated));
+        placer.matrix(name, source, split_half_order({first, part.heads, part.width, 0, part.rotated}));
     }
     from += part.heads * part.width;
   }
@@ -195,7 +185,7 @@ void Attention::place(Placer& placer, const std::string& block) const {
   if (!head_norms && !row_norms) return;
   const auto place_norm = [&](std::string_view part, uint32_t spanned) {
     const std::string name = fmt::format("{}{}_norm.weight", block, part);
-    placer.vector(name, name, head_order(0, spanned, key_width, pairs));
+    placer.vector(name, name, split_half_order({0, spanned, key_width, 0, pairs}));
   };
   place_norm("attn_q", row_norms ? heads : 1);
   place_norm("attn_k", row_norms ? kv_heads : 1);
@@ -208,9 +198,12 @@ TensorId Attention::write_heads(SequenceWriter& own, const std::string& block, s
   if (head_norms || row_norms)
     rows = own.add(named("norm"), graph::RowNorm{.eps = eps, .width = row_norms ? 0 : key_width},
                    {rows, own.step().constant(fmt::format("{}attn_{}_norm.weight", block, which))});
-  if (rotated > 0)
-    rows = own.add(named("rope"), graph::Rope{.width = key_width, .half = rotated / 2},
-                   {rows, own.step().constant(rope + ".cos"), own.step().constant(rope + ".sin"), own.position()});
+  const auto turn = [&](std::string_view what, const std::string& tables, uint32_t half) {
+    rows = own.add(named(what), graph::Rope{.width = key_width, .half = half},
+                   {rows, own.step().constant(tables + ".cos"), own.step().constant(tables + ".sin"), own.position()});
+  };
+  if (rotated > 0) turn("rope", rope, rotated / 2);
+  if (tempered && which == "q") turn("tempered", "temperature", key_width / 2);
   if (unit_heads) rows = own.add(named("unit"), graph::RowNorm{.eps = eps, .width = key_width}, {rows});
   return rows;
 }

@@ -24,6 +24,7 @@ struct Attention {
   bool head_norms = false;      // attn_q_norm, attn_k_norm, of every head
   bool row_norms = false;       // attn_q_norm, attn_k_norm, of all heads of a row as one
   bool unit_heads = false;      // heads of q and k are normed without a weight, after they rotate
+  bool tempered = false;        // queries are stretched with the position, by the tables "temperature"
   bool gated = false;           // attn_q holds [query | gate] a head; sigmoid(gate) multiplies the output
   bool adjacent_pairs = false;  // the file's weights are for pairs (2i, 2i + 1)
   std::string rope = "rope";    // prefix of the rotation tables

@@ -138,16 +138,18 @@ Result<void> read_divisors(const Placer& placer, RopeSpec& rope) {
   return {};
 }
 
+void place_tables(Placer& placer, std::string_view name, Extent extent, RopeTables tables) {
+  placer.values(fmt::format("{}.cos", name), extent, std::move(tables.cos));
+  placer.values(fmt::format("{}.sin", name), extent, std::move(tables.sin));
+}
+
 // The tables under the prefix `name`, when a layer reads them.
 void place_rotation(Placer& placer, const Decoder& decoder, std::string_view name, const RopeSpec& rope,
                     uint32_t context) {
   const bool read = std::any_of(decoder.layers.begin(), decoder.layers.end(), [&](const DecoderLayer& layer) {
     return std::visit([](const auto& mix) { return mix.rotation(); }, layer.mix) == name;
   });
-  if (!read) return;
-  RopeTables tables = rope_tables(rope, context);
-  placer.values(fmt::format("{}.cos", name), {context, rope.pairs()}, std::move(tables.cos));
-  placer.values(fmt::format("{}.sin", name), {context, rope.pairs()}, std::move(tables.sin));
+  if (read) place_tables(placer, name, {context, rope.pairs()}, rope_tables(rope, context));
 }
 
 }  // namespace
@@ -174,6 +176,8 @@ Result<Weights> place_decoder(const gguf::Checkpoint& checkpoint, Decoder decode
   TW_TRY_VOID(read_divisors(placer, decoder.rope));
   place_rotation(placer, decoder, "rope", decoder.rope, context);
   place_rotation(placer, decoder, "rope_window", decoder.window_rope, context);
+  if (const Temperature& temperature = decoder.temperature; temperature.pairs > 0)
+    place_tables(placer, "temperature", {context, temperature.pairs}, temperature_tables(temperature, context));
   return std::move(placer).take();
 }
 

@@ -12,15 +12,17 @@
 #include <vector>
 
 #include "model/attention.h"
+#include "model/channel_delta.h"
 #include "model/delta.h"
 #include "model/feed_forward.h"
+#include "model/latent.h"
 #include "model/rope_table.h"
 #include "model/short_conv.h"
 
 namespace tw::model {
 
 struct DecoderLayer {
-  std::variant<Attention, DeltaNet, ShortConv> mix;
+  std::variant<Attention, LatentAttention, DeltaNet, ChannelDelta, ShortConv> mix;
   std::variant<DenseFeedForward, MixtureFeedForward> feed;
 };
 
@@ -42,6 +44,7 @@ struct Decoder {
   float logit_softcap = 0;  // 0: none
   RopeSpec rope;            // tables "rope"
   RopeSpec window_rope;     // tables "rope_window", of layers whose rotation is another one
+  Temperature temperature;  // tables "temperature", of layers whose queries grow with the position
   std::vector<DecoderLayer> layers;
 };
 

@@ -120,6 +120,21 @@ void DeltaNet::place_gates(Placer& placer, const std::string& block) const {
   placer.matrix_values(block + "ssm_alpha.weight", block + "ssm_ba.weight", alpha);
 }
 
+TensorId write_convolved(SequenceWriter& own, const std::string& block, std::string_view part, TensorId all,
+                         const Convolution& over) {
+  const std::string stem = fmt::format("{}{}_conv", block, part);
+  const TensorId ring = own.state(stem + "_ring", over.taps, over.channels);
+  const TensorId rows = own.rows(fmt::format("{}delta_{}_row", block, part), all);
+  const TensorId weight = own.step().constant(fmt::format("{}conv_{}.weight", block, part));
+  const TensorId plain = own.add(stem, graph::CausalConv{}, {rows, weight, ring});
+  return own.add(stem + "_silu", graph::Activate{graph::ActivationKind::Silu}, {plain});
+}
+
+TensorId write_unit_heads(SequenceWriter& own, const std::string& block, std::string_view part, TensorId rows,
+                          uint32_t width) {
+  return own.add(fmt::format("{}{}_unit", block, part), graph::L2Norm{kLengthEps, width}, {rows});
+}
+
 TensorId DeltaNet::write(StepWriter& step, const std::string& block, TensorId x) const {
   const TensorId q = step.product(block + "delta_q", x, block + "delta_q");
   const TensorId k = step.product(block + "delta_k", x, block + "delta_k");
@@ -128,21 +143,12 @@ TensorId DeltaNet::write(StepWriter& step, const std::string& block, TensorId x)
   const TensorId beta = step.product(block + "beta_logit", x, block + "ssm_beta");
   const TensorId alpha = step.product(block + "alpha_logit", x, block + "ssm_alpha");
 
-  const auto convolved = [&](SequenceWriter& own, std::string_view part, TensorId all, uint32_t channels) {
-    const std::string stem = fmt::format("{}{}_conv", block, part);
-    const TensorId ring = own.state(stem + "_ring", taps, channels);
-    const TensorId rows = own.rows(fmt::format("{}delta_{}_row", block, part), all);
-    const TensorId weight = step.constant(fmt::format("{}conv_{}.weight", block, part));
-    const TensorId plain = own.add(stem, graph::CausalConv{}, {rows, weight, ring});
-    return own.add(stem + "_silu", graph::Activate{graph::ActivationKind::Silu}, {plain});
-  };
-  const auto unit_heads = [&](SequenceWriter& own, std::string_view part, TensorId rows) {
-    return own.add(fmt::format("{}{}_unit", block, part), graph::L2Norm{kLengthEps, state}, {rows});
-  };
   const TensorId out = step.each_sequence(block + "delta", values(), [&](SequenceWriter& own) {
-    const TensorId own_q = unit_heads(own, "q", convolved(own, "q", q, keys()));
-    const TensorId own_k = unit_heads(own, "k", convolved(own, "k", k, keys()));
-    const TensorId own_v = convolved(own, "v", v, values());
+    const TensorId own_q =
+        write_unit_heads(own, block, "q", write_convolved(own, block, "q", q, {taps, keys()}), state);
+    const TensorId own_k =
+        write_unit_heads(own, block, "k", write_convolved(own, block, "k", k, {taps, keys()}), state);
+    const TensorId own_v = write_convolved(own, block, "v", v, {taps, values()});
     const TensorId own_z = own.rows(block + "delta_z_row", z);
     const TensorId write_gate = own.add(block + "beta", graph::Activate{graph::ActivationKind::Sigmoid},
                                         {own.rows(block + "beta_logit_row", beta)});

@@ -34,6 +34,17 @@ struct DeltaNet {
   void place_gates(Placer& placer, const std::string& block) const;
 };
 
+struct Convolution {
+  uint32_t taps = 0;
+  uint32_t channels = 0;
+};
+// silu of the convolution of the sequence's own rows of `all` by "<block>conv_<part>.weight", over a carried ring.
+graph::TensorId write_convolved(SequenceWriter& own, const std::string& block, std::string_view part,
+                                graph::TensorId all, const Convolution& over);
+// Every head, `width` values, brought to length 1.
+graph::TensorId write_unit_heads(SequenceWriter& own, const std::string& block, std::string_view part,
+                                 graph::TensorId rows, uint32_t width);
+
 KeyTable delta_keys();
 TensorTable delta_tensors();
 TensorTable separate_gate_tensors();

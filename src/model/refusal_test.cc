@@ -126,7 +126,7 @@ TEST_P(Refusals, ATensorOfIntegersIsNamed) {
 TEST_P(Refusals, TensorsWithoutAUseAreNamed) {
   const ToyFile whole = toy_file(family().architecture);
   for (const std::string_view name :
-       {"blk.0.attn_norm.scale", "blk.0.attn_output.input_scale", "blk.0.attn_sinks.weight", "pos_embd.weight"}) {
+       {"blk.0.attn_norm.scale", "blk.0.attn_output.input_scale", "blk.0.attn_rot_embd.weight", "pos_embd.weight"}) {
     ToyFile file = whole;
     file.add_tensor(std::string(name), gguf::Format::F32, {4});
     expect_refusal(file, RefusalKind::Unsupported, name);
@@ -155,7 +155,7 @@ TEST_P(Refusals, APerLayerArrayMustHaveOneItemABlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Refusals, testing::ValuesIn(families().begin(), families().end()),
-                         [](const auto& family) { return std::string(family.param->architecture); });
+                         [](const auto& family) { return test_name(family.param->architecture); });
 
 TEST(Refusal, AnUnknownArchitectureNamesTheKnownOnes) {
   ToyFile file = toy_file("qwen3");

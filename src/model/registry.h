@@ -30,5 +30,11 @@ const FamilyInfo& gemma2_family();
 const FamilyInfo& gemma3_family();
 const FamilyInfo& lfm2_family();
 const FamilyInfo& lfm2moe_family();
+const FamilyInfo& gpt_oss_family();
+const FamilyInfo& glm4moe_family();
+const FamilyInfo& minimax_m2_family();
+const FamilyInfo& deepseek2_family();
+const FamilyInfo& llama4_family();
+const FamilyInfo& kimi_linear_family();
 
 }  // namespace tw::model

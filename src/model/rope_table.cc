@@ -95,6 +95,17 @@ RopeTables rope_tables(const RopeSpec& spec, uint32_t positions) {
   return out;
 }
 
+RopeTables temperature_tables(const Temperature& spec, uint32_t positions) {
+  RopeTables out;
+  out.sin.resize(size_t{positions} * spec.pairs);
+  out.cos.reserve(out.sin.size());
+  for (uint32_t position = 0; position < positions; ++position) {
+    const uint32_t run = (position + 1) / spec.run;
+    out.cos.insert(out.cos.end(), spec.pairs, static_cast<float>(1 + spec.scale * std::log(run + 1.0)));
+  }
+  return out;
+}
+
 KeyTable rope_keys() { return kRopeKeys; }
 
 Result<RopeSpec> read_rope(const Hyper& hyper, uint32_t head) {

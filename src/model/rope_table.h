@@ -42,6 +42,15 @@ struct RopeTables {
 };
 RopeTables rope_tables(const RopeSpec& spec, uint32_t positions);
 
+// Queries grow with their position p (0-based): by 1 + scale ln(floor((p + 1) / run) + 1). As tables of a rotation that
+// only stretches (cos the factor, sin 0), so that a step applies it as one.
+struct Temperature {
+  uint32_t pairs = 0;  // of a head; 0: there is none
+  double scale = 0;
+  uint32_t run = 1;
+};
+RopeTables temperature_tables(const Temperature& spec, uint32_t positions);
+
 // The keys every rotating family has, and the rotation they ask for. `width` is the head's width when
 // rope.dimension_count is absent.
 KeyTable rope_keys();

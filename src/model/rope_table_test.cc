@@ -90,5 +90,14 @@ TEST(RopeTable, TheBitsArePinned) {
   EXPECT_EQ(hash, 130658459638280682U);
 }
 
+TEST(Temperature, GrowsByTheLogarithmOfWholeRuns) {
+  const RopeTables tables = temperature_tables({.pairs = 2, .scale = 0.1, .run = 4}, 12);
+  ASSERT_EQ(tables.cos.size(), 24U);
+  EXPECT_EQ(tables.cos[2 * 2], 1.0F);
+  EXPECT_FLOAT_EQ(tables.cos[2 * 3], static_cast<float>(1 + 0.1 * std::log(2.0)));
+  EXPECT_FLOAT_EQ(tables.cos[2 * 11 + 1], static_cast<float>(1 + 0.1 * std::log(4.0)));
+  for (const float value : tables.sin) EXPECT_EQ(value, 0.0F);
+}
+
 }  // namespace
 }  // namespace tw::model

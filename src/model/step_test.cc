@@ -119,7 +119,7 @@ TEST_P(Steps, FormsAgreeInExactArithmetic) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps, testing::ValuesIn(families().begin(), families().end()),
-                         [](const auto& family) { return std::string(family.param->architecture); });
+                         [](const auto& family) { return test_name(family.param->architecture); });
 
 TEST(StepCensus, ADenseDecodeStep) {
   EXPECT_EQ(census(step_of(load_toy("qwen3"), {})), (Census{{"rows_gather", 1},

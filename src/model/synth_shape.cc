@@ -14,7 +14,7 @@ namespace tw::model {
 
 namespace {
 
-enum class Unit : uint8_t { Count, Real, Percent, Switch };
+enum class Unit : uint8_t { Count, Real, Percent, Flag, Switch };
 
 // What a name of a shape becomes in the metadata. A Switch is no key: synth itself looks at it.
 struct ShapeKey {
@@ -37,13 +37,23 @@ constexpr ShapeKey kShapeKeys[] = {
     {"expert_hidden", "expert_feed_forward_length"},
     {"shared_hidden", "expert_shared_feed_forward_length"},
     {"leading_dense", "leading_dense_block_count"},
+    {"shared", "expert_shared_count"},
     {"score", "expert_gating_func"},
+    {"renormalize", "expert_weights_norm", Unit::Flag},
+    {"groups", "expert_group_count"},
+    {"groups_kept", "expert_group_used_count"},
+    {"moe_step", "interleave_moe_layer_step"},
+    {"query_rank", "attention.q_lora_rank"},
+    {"latent", "attention.kv_lora_rank"},
+    {"latent_key", "attention.key_length_mla"},
+    {"latent_value", "attention.value_length_mla"},
     {"interval", "full_attention_interval"},
     {"taps", "ssm.conv_kernel"},
     {"short_taps", "shortconv.l_cache"},
     {"key_heads", "ssm.group_count"},
     {"value_heads", "ssm.time_step_rank"},
     {"state", "ssm.state_size"},
+    {"delta_state", "kda.head_dim"},
     {"rope_base", "rope.freq_base", Unit::Real},
     {"embedding_scale", "embedding_scale", Unit::Real},
     {"residual_percent", "residual_scale", Unit::Percent},
@@ -203,6 +213,8 @@ std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo
     if (entry.unit == Unit::Real || entry.unit == Unit::Percent)
       out.emplace_back(key(entry.key),
                        gguf::value_f32(static_cast<float>(value) / (entry.unit == Unit::Percent ? 100.0F : 1.0F)));
+    else if (entry.unit == Unit::Flag)
+      out.emplace_back(key(entry.key), gguf::value_bool(true));
     else
       out.emplace_back(key(entry.key), gguf::value_u32(static_cast<uint32_t>(value)));
   }

@@ -17,7 +17,22 @@
 namespace tw::model {
 
 // The parts a layer is made of; a tensor belongs to the layers that have its part.
-enum class Part : uint8_t { Model, Layer, Attention, Delta, ShortConv, Dense, Mixture, SharedExpert };
+enum class Part : uint8_t {
+  Model,
+  Layer,
+  Attention,
+  Latent,           // latent attention, and of its ways of storing queries and keys:
+  LatentQuery,      // queries at once
+  LatentLowQuery,   // queries by a latent of their own
+  LatentSplitKeys,  // keys and values in a tensor each
+  LatentJointKeys,  // keys and values in one
+  Delta,
+  ChannelDelta,
+  ShortConv,
+  Dense,
+  Mixture,
+  SharedExpert,
+};
 
 // What kind of numbers a tensor holds: which formats are natural, and what synth fills in.
 enum class Content : uint8_t { Matrix, Norm, Bias, Router, Vector, Taps, Rate, Step, Frequencies };

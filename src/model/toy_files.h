@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -77,6 +78,13 @@ class TemporaryModel {
   static inline int counter_ = 0;
   std::filesystem::path path_;
 };
+
+// An architecture as part of a test's name.
+inline std::string test_name(std::string_view architecture) {
+  std::string out(architecture);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
 
 inline ToyFile copy_of(const gguf::Checkpoint& checkpoint) {
   ToyFile out;
