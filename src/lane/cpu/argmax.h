@@ -16,11 +16,17 @@ struct Best {
 // out[r] = 1 + index of the first maximum by a strict "greater" scan from item 1: a NaN never replaces anything and a
 // NaN in the first place is never replaced. Two kernels with a barrier between: argmax_scan fills `best`, one a row
 // and piece of kArgMaxPiece items, argmax_merge takes the pieces in order.
+// With `token` the step moves on: rows / sequences rows belong to a sequence, the last one's pick becomes token[s] and
+// position[s] grows by `consumed`, the rows of the step.
 // Items: rows * pieces; rows.
 struct ArgMaxArgs {
   const float* x = nullptr;
   Best* best = nullptr;
   int32_t* out = nullptr;
+  int32_t* token = nullptr;     // optional
+  int32_t* position = nullptr;  // with token
+  int32_t consumed = 0;
+  uint64_t sequences = 1;
   uint64_t rows = 1, n = 0;
 };
 inline constexpr uint64_t kArgMaxPiece = 8192;

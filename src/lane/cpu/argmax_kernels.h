@@ -44,6 +44,13 @@ void argmax_scan(const ArgMaxArgs& a, Range range, std::byte*) {
   }
 }
 
+TW_INLINE inline void advance(const ArgMaxArgs& a, uint64_t row) {
+  const uint64_t each = a.rows / a.sequences;
+  if (a.token == nullptr || (row + 1) % each != 0) return;
+  a.token[row / each] = a.out[row];
+  a.position[row / each] += a.consumed;
+}
+
 template <class S>
 void argmax_merge(const ArgMaxArgs& a, Range range, std::byte*) {
   const uint64_t pieces = argmax_pieces(a.n);
@@ -53,6 +60,7 @@ void argmax_merge(const ArgMaxArgs& a, Range range, std::byte*) {
     for (uint64_t p = 0; p < pieces; ++p)
       if (a.best[row * pieces + p].value > best.value) best = a.best[row * pieces + p];
     a.out[row] = first == first ? best.item : 1;
+    advance(a, row);
   }
 }
 

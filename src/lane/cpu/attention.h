@@ -8,9 +8,10 @@
 //   g = exp(m_c - M), l = fma(l_c, g, l * f), o[e] = fma(o_c[e], g, o[e] * f)
 //   out[e] = o[e] * (1 / l), times act(gate[e]) with a gate
 //
-// Two ways with the same bits. Few rows (decode): attention_chunks computes (sequence, key/value head, chunk) for all
-// rows and query heads of the group, so that the cache is read once, into `partials`; after a barrier attention_merge
-// combines them per (row, head). Many rows: attention_rows does a tile of rows of one head group whole.
+// Two ways with the same bits. Few rows (decode): attention_chunks computes (sequence, key/value head, chunk) for
+// kQueryBlock of the rows and query heads of the group, so that the cache is read once for them, into `partials`; after
+// a barrier attention_merge combines them per (row, head). Many rows: attention_rows does a tile of rows of one head
+// group whole.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "graph/op.h"
 #include "lane/cpu/move.h"
 #include "lane/cpu/simd.h"
+#include "lane/cpu/store.h"
 
 namespace tw::lane::cpu {
 
@@ -27,18 +29,32 @@ inline constexpr uint64_t kFewAttentionRows = 8;
 // Query vectors (rows times heads of a group) worked on together.
 inline constexpr uint64_t kQueryBlock = 32;
 
+// Queries and keys in two pieces: of a query or key of hd values the first `own` lie where q and k say (query u at
+// q + u * q_pitch, keys `own` wide), the rest at q_tail + u * q_tail_pitch + q_tail_offset and k_tail + j *
+// k_tail_pitch + k_tail_offset (elements), for all key/value heads alike. own 0: in one piece.
+struct SplitView {
+  uint64_t own = 0, q_pitch = 0;
+  const float* q_tail = nullptr;
+  const void* k_tail = nullptr;
+  Dtype k_tail_type = Dtype::F32;
+  uint64_t q_tail_pitch = 0, q_tail_offset = 0;
+  uint64_t k_tail_pitch = 0, k_tail_offset = 0;
+};
+
 // Row r of sequence s attends n = position[s] + r positions (at most `length`; without a position all `length`), of
-// which the window keeps some. q: sequences * rows rows of heads * hd; gate, out: of heads * vd. Requires
-// heads % kv_heads == 0.
+// which the window keeps some. q: sequences * rows rows of heads * hd; gate: of heads * vd; values may be a part of the
+// key rows. Requires heads % kv_heads == 0, and one sequence with a split.
 struct AttentionArgs {
   const float* q = nullptr;
   CacheView k;
   CacheView v;
+  uint64_t v_offset = 0;  // element of `v` where the first position's values begin
+  SplitView split;
   const int32_t* position = nullptr;  // optional, one a sequence, 1-based
   const float* sinks = nullptr;       // optional, one a head
   const float* gate = nullptr;        // optional
-  float* out = nullptr;
-  float* partials = nullptr;  // attention_partials(...) floats, for attention_chunks and attention_merge
+  Store out;                          // a unit a row and head
+  float* partials = nullptr;          // attention_partials(...) floats, for attention_chunks and attention_merge
   uint64_t sequences = 1, rows = 1, heads = 1, kv_heads = 1, hd = 0, vd = 0, length = 0;
   graph::Window window;
   float scale = 1, softcap = 0;
@@ -89,9 +105,13 @@ TW_INLINE constexpr uint64_t attention_tile_rows(const AttentionArgs& a) {
   return group >= kQueryBlock ? 1 : kQueryBlock / group;
 }
 
+// Blocks of the queries of a sequence and key/value head.
+TW_INLINE constexpr uint64_t query_blocks(const AttentionArgs& a) {
+  return (a.rows * (a.heads / a.kv_heads) + kQueryBlock - 1) / kQueryBlock;
+}
 TW_INLINE constexpr uint64_t attention_chunks_items(const AttentionArgs& a) {
   const Span chunks = attended_chunks(a);
-  return a.sequences * a.kv_heads * (chunks.end - chunks.begin);
+  return a.sequences * a.kv_heads * (chunks.end - chunks.begin) * query_blocks(a);
 }
 TW_INLINE constexpr uint64_t attention_merge_items(const AttentionArgs& a) { return a.sequences * a.rows * a.heads; }
 TW_INLINE constexpr uint64_t attention_rows_items(const AttentionArgs& a) {
@@ -99,10 +119,12 @@ TW_INLINE constexpr uint64_t attention_rows_items(const AttentionArgs& a) {
   return a.sequences * a.kv_heads * ((a.rows + tile - 1) / tile);
 }
 
-// Scratch bytes of a thread, 64-byte aligned, for attention_chunks and attention_rows.
-TW_INLINE constexpr size_t attention_scratch_bytes(uint64_t hd, uint64_t vd) {
-  const uint64_t wide = (vd + 15) / 16 * 16;
-  return sizeof(float) * (kQueryBlock * (kAttentionChunk + 2 * wide) + hd * kAttentionChunk);
+// Scratch bytes of a thread, 64-byte aligned, for attention_chunks, attention_merge and attention_rows.
+TW_INLINE constexpr size_t attention_scratch_bytes(const AttentionArgs& a) {
+  const uint64_t wide = (a.vd + 15) / 16 * 16;
+  const uint64_t keys = a.k.blocked && a.split.own == 0 ? 0 : a.hd * kAttentionChunk;
+  return sizeof(float) *
+         (kQueryBlock * (kAttentionChunk + 2 * wide) + keys + (a.split.own == 0 ? 0 : kQueryBlock * a.hd));
 }
 
 }  // namespace tw::lane::cpu

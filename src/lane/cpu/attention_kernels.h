@@ -22,21 +22,23 @@ TW_INLINE inline uint64_t query_unit(const AttentionArgs& a, const QueryBlock& b
 
 // Working arrays of a thread, and what they hold of the present chunk.
 struct AttentionWork {
-  float* scores;  // kQueryBlock x kAttentionChunk: scores, then weights
-  float* values;  // kQueryBlock x wide: o_c
-  float* state;   // kQueryBlock x wide: o
-  float* keys;    // kAttentionChunk x hd, blocked: keys that do not lie in blocks
+  float* scores;   // kQueryBlock x kAttentionChunk: scores, then weights
+  float* values;   // kQueryBlock x wide: o_c
+  float* state;    // kQueryBlock x wide: o
+  float* keys;     // kAttentionChunk x hd, blocked: keys that do not lie in blocks, or in two pieces
+  float* queries;  // kQueryBlock x hd: queries that lie in two pieces
   uint64_t wide;
   float m[kQueryBlock], l[kQueryBlock];
   uint32_t begin[kQueryBlock], end[kQueryBlock];  // attended, counted from the chunk's first position
 };
 
-TW_INLINE inline void prepare(AttentionWork& work, std::byte* scratch, uint64_t vd) {
-  work.wide = (vd + 15) / 16 * 16;
+TW_INLINE inline void prepare(AttentionWork& work, std::byte* scratch, const AttentionArgs& a) {
+  work.wide = (a.vd + 15) / 16 * 16;
   work.scores = reinterpret_cast<float*>(scratch);
   work.values = work.scores + kQueryBlock * kAttentionChunk;
   work.state = work.values + kQueryBlock * work.wide;
   work.keys = work.state + kQueryBlock * work.wide;
+  work.queries = work.keys + a.hd * kAttentionChunk;
 }
 
 // Sets begin and end of every query for a chunk; answers the union (end 0: nobody attends).
@@ -161,28 +163,45 @@ TW_INLINE inline void each_tile(uint64_t i, uint64_t count, Tile tile) {
   }
 }
 
-// Keys of the chunk's positions `all`, from rows, to [block][hd][16] f32.
+// `width` values of the keys of the chunk's positions `all`, from rows `pitch` apart, to blocks of 16 positions
+// `stride` apart, value e of position j at e * 16 + j. In squares of 16 x 16.
 template <class S, class Stored>
-TW_INLINE inline void pack_keys(Stored, const typename Stored::Element* keys, const AttentionArgs& a, Span all,
-                                float* to) {
-  for (uint64_t j = all.begin; j < all.end; ++j) {
-    const auto* key = keys + j * a.k.position_stride;
-    float* lane = to + j / 16 * 16 * a.hd + j % 16;
-    float wide[16];
-    for (uint64_t e = 0; e < a.hd; e += 16) {
-      const auto count = static_cast<int>(least(16, a.hd - e));
-      S::store(wide, Stored::load(key + e, count));
-      for (int i = 0; i < count; ++i) lane[(e + static_cast<uint64_t>(i)) * 16] = wide[i];
+TW_INLINE inline void pack_rows(Stored, const typename Stored::Element* keys, uint64_t pitch, uint64_t width, Span all,
+                                float* to, uint64_t stride) {
+  for (uint64_t block = all.begin / 16; block * 16 < all.end; ++block) {
+    const uint64_t first = block * 16 > all.begin ? 0 : all.begin - block * 16;
+    const uint64_t last = least(16, all.end - block * 16);
+    alignas(64) float square[16 * 16] = {};
+    for (uint64_t e = 0; e < width; e += 16) {
+      const auto count = static_cast<int>(least(16, width - e));
+      for (uint64_t j = first; j < last; ++j) {
+        const auto* key = keys + (block * 16 + j) * pitch + e;
+        S::store(square + j * 16, count == 16 ? Stored::load(key) : Stored::load(key, count));
+      }
+      float* lanes = to + block * stride + e * 16;
+      if (count == 16) {
+        S::transpose(square, lanes);
+        continue;
+      }
+      alignas(64) float ragged[16 * 16];
+      S::transpose(square, ragged);
+      for (int i = 0; i < count; ++i) S::store(lanes + i * 16, S::load(ragged + i * 16));
     }
   }
 }
 
-// Scores of all queries with the blocks that hold the positions `all`. keys: of the chunk, blocked.
+// The same from keys that lie in blocks.
 template <class S, class Stored>
-TW_INLINE inline void score_blocks(Stored stored, const typename Stored::Element* keys, const AttentionArgs& a,
-                                   const QueryBlock& b, Span all, float* scores) {
-  const float* q[kQueryBlock];
-  for (uint64_t i = 0; i < b.count; ++i) q[i] = a.q + query_unit(a, b, i) * a.hd;
+TW_INLINE inline void pack_blocks(Stored stored, const typename Stored::Element* keys, uint64_t width, Span all,
+                                  float* to, uint64_t stride) {
+  for (uint64_t block = all.begin / 16; block * 16 < all.end; ++block)
+    convert<S>(stored, keys + block * width * 16, StoredF32<S>{}, to + block * stride, width * 16);
+}
+
+// Scores of all queries with the blocks that hold the positions `all`. keys: of the chunk, blocked. q: the queries.
+template <class S, class Stored>
+TW_INLINE inline void score_blocks(Stored stored, const typename Stored::Element* keys, const float* const* q,
+                                   const AttentionArgs& a, const QueryBlock& b, Span all, float* scores) {
   const uint64_t stride = kPositionBlock * a.hd;
   const uint64_t last = (all.end + 15) / 16;
   each_tile<S::kQueryTile>(0, b.count, [&](uint64_t i, auto tile) {
@@ -197,19 +216,55 @@ TW_INLINE inline void score_blocks(Stored stored, const typename Stored::Element
   });
 }
 
+// The block's queries; those in two pieces are put together first.
+template <class S>
+TW_INLINE inline void gather_queries(const AttentionArgs& a, const QueryBlock& b, const AttentionWork& work,
+                                     const float** q) {
+  for (uint64_t i = 0; i < b.count; ++i) {
+    const uint64_t unit = query_unit(a, b, i);
+    q[i] = a.q + unit * a.hd;
+    if (a.split.own == 0) continue;
+    float* to = work.queries + i * a.hd;
+    const float* tail = a.split.q_tail + unit * a.split.q_tail_pitch + a.split.q_tail_offset;
+    convert<S>(StoredF32<S>{}, a.q + unit * a.split.q_pitch, StoredF32<S>{}, to, a.split.own);
+    convert<S>(StoredF32<S>{}, tail, StoredF32<S>{}, to + a.split.own, a.hd - a.split.own);
+    q[i] = to;
+  }
+}
+
+// The chunk's keys of key/value head kv_head into work.keys.
+template <class S, class Stored>
+TW_INLINE inline void pack_keys(Stored stored, const typename Stored::Element* keys, const AttentionArgs& a,
+                                uint64_t chunk, Span all, const AttentionWork& work) {
+  const uint64_t from = chunk * kAttentionChunk;
+  const uint64_t stride = kPositionBlock * a.hd;
+  const uint64_t own = a.split.own == 0 ? a.hd : a.split.own;
+  if (a.k.blocked)
+    pack_blocks<S>(stored, keys + from * own, own, all, work.keys, stride);
+  else
+    pack_rows<S>(stored, keys + from * a.k.position_stride, a.k.position_stride, own, all, work.keys, stride);
+  if (a.split.own == 0) return;
+  with_stored<S>(a.split.k_tail_type, [&](auto tail_stored) {
+    const auto* tail = static_cast<const typename decltype(tail_stored)::Element*>(a.split.k_tail) +
+                       a.split.k_tail_offset + from * a.split.k_tail_pitch;
+    pack_rows<S>(tail_stored, tail, a.split.k_tail_pitch, a.hd - own, all, work.keys + own * 16, stride);
+  });
+}
+
 template <class S>
 TW_INLINE inline void score(const AttentionArgs& a, const QueryBlock& b, uint64_t chunk, Span all,
                             AttentionWork& work) {
+  const float* q[kQueryBlock];
+  gather_queries<S>(a, b, work, q);
   with_stored<S>(a.k.type, [&](auto stored) {
     const auto* keys = static_cast<const typename decltype(stored)::Element*>(a.k.data) +
                        b.sequence * a.k.sequence_stride + b.kv_head * a.k.head_stride;
-    if (a.k.blocked) {
-      score_blocks<S>(stored, keys + chunk * kAttentionChunk * a.hd, a, b, all, work.scores);
-    } else {
-      pack_keys<S>(stored, keys + chunk * kAttentionChunk * a.k.position_stride, a, all, work.keys);
-      score_blocks<S>(StoredF32<S>{}, work.keys, a, b, all, work.scores);
-    }
+    if (a.k.blocked && a.split.own == 0)
+      score_blocks<S>(stored, keys + chunk * kAttentionChunk * a.hd, q, a, b, all, work.scores);
+    else
+      pack_keys<S>(stored, keys, a, chunk, all, work);
   });
+  if (!a.k.blocked || a.split.own != 0) score_blocks<S>(StoredF32<S>{}, work.keys, q, a, b, all, work.scores);
 }
 
 // o_c of every query. Queries of a tile walk the positions that all of them attend together, the others alone.
@@ -254,7 +309,7 @@ TW_INLINE inline bool attend_chunk(const AttentionArgs& a, const QueryBlock& b, 
     for (uint64_t e = 0; e < work.wide; e += 16) S::store(work.values + i * work.wide + e, S::zero());
   }
   with_stored<S>(a.v.type, [&](auto stored) {
-    const auto* v = static_cast<const typename decltype(stored)::Element*>(a.v.data) +
+    const auto* v = static_cast<const typename decltype(stored)::Element*>(a.v.data) + a.v_offset +
                     b.sequence * a.v.sequence_stride + b.kv_head * a.v.head_stride +
                     chunk * kAttentionChunk * a.v.position_stride;
     add_values<S>(stored, v, a, b, work);
@@ -291,18 +346,21 @@ TW_INLINE inline AttentionState start(const AttentionArgs& a, uint64_t unit, flo
   return {a.sinks[unit % a.heads], 1.0f, true};
 }
 
+// o, `vd` floats padded to 16, is used up.
 template <class S>
-TW_INLINE inline void finish(const AttentionArgs& a, uint64_t unit, AttentionState state, const float* o) {
+TW_INLINE inline void finish(const AttentionArgs& a, uint64_t unit, AttentionState state, float* o) {
   const auto inverse = S::set(1.0f / state.l);
-  float* out = a.out + unit * a.vd;
+  float* out = store_place(a.out, unit, 0, o);
   each16<S>(0, a.vd, [&](auto lanes, uint64_t e) { lanes.store(out + e, S::mul(lanes.load(o + e), inverse)); });
-  if (a.gate == nullptr) return;
-  const float* gate = a.gate + unit * a.vd;
-  with_activation<S>(a.gate_act, [&](auto f) {
-    each16<S>(0, a.vd, [&](auto lanes, uint64_t e) {
-      lanes.store(out + e, S::mul(lanes.load(out + e), f(lanes.load(gate + e))));
+  if (a.gate != nullptr) {
+    const float* gate = a.gate + unit * a.vd;
+    with_activation<S>(a.gate_act, [&](auto f) {
+      each16<S>(0, a.vd, [&](auto lanes, uint64_t e) {
+        lanes.store(out + e, S::mul(lanes.load(out + e), f(lanes.load(gate + e))));
+      });
     });
-  });
+  }
+  store_rest<S>(a.out, unit, 0, out, a.vd);
 }
 
 // Calls body(block) for the queries [from, to) of a sequence and head in blocks of kQueryBlock.
@@ -316,30 +374,30 @@ TW_INLINE inline void each_query_block(uint64_t sequence, uint64_t kv_head, uint
 template <class S>
 void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch) {
   AttentionWork work;
-  prepare(work, scratch, a.vd);
+  prepare(work, scratch, a);
   const Span chunks = attended_chunks(a);
   const uint64_t count = chunks.end - chunks.begin;
   const uint64_t group = a.heads / a.kv_heads;
+  const uint64_t blocks = query_blocks(a);
   for (uint64_t item = range.begin; item < range.end; ++item) {
-    const uint64_t slot = item % count;
-    each_query_block(item / count / a.kv_heads, item / count % a.kv_heads, group, 0, a.rows * group,
-                     [&](const QueryBlock& b) {
-                       if (!attend_chunk<S>(a, b, chunks.begin + slot, work)) return;
-                       for (uint64_t i = 0; i < b.count; ++i) {
-                         float* to = a.partials + (query_unit(a, b, i) * count + slot) * partial_floats(a.vd);
-                         to[0] = work.m[i];
-                         to[1] = work.l[i];
-                         for (uint64_t e = 0; e < work.wide; e += 16)
-                           S::store(to + 16 + e, S::load(work.values + i * work.wide + e));
-                       }
-                     });
+    const uint64_t slot = item / blocks % count;
+    const uint64_t head = item / blocks / count;
+    const uint64_t first = item % blocks * kQueryBlock;
+    const QueryBlock b{head / a.kv_heads, head % a.kv_heads, group, first, least(kQueryBlock, a.rows * group - first)};
+    if (!attend_chunk<S>(a, b, chunks.begin + slot, work)) continue;
+    for (uint64_t i = 0; i < b.count; ++i) {
+      float* to = a.partials + (query_unit(a, b, i) * count + slot) * partial_floats(a.vd);
+      to[0] = work.m[i];
+      to[1] = work.l[i];
+      for (uint64_t e = 0; e < work.wide; e += 16) S::store(to + 16 + e, S::load(work.values + i * work.wide + e));
+    }
   }
 }
 
 template <class S>
 void attention_merge(const AttentionArgs& a, Range range, std::byte* scratch) {
   AttentionWork work;
-  prepare(work, scratch, a.vd);
+  prepare(work, scratch, a);
   const Span chunks = attended_chunks(a);
   for (uint64_t unit = range.begin; unit < range.end; ++unit) {
     const uint64_t row = unit / a.heads;
@@ -357,7 +415,7 @@ void attention_merge(const AttentionArgs& a, Range range, std::byte* scratch) {
 template <class S>
 void attention_rows(const AttentionArgs& a, Range range, std::byte* scratch) {
   AttentionWork work;
-  prepare(work, scratch, a.vd);
+  prepare(work, scratch, a);
   const uint64_t group = a.heads / a.kv_heads;
   const uint64_t tile = attention_tile_rows(a);
   const uint64_t tiles = (a.rows + tile - 1) / tile;

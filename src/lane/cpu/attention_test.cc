@@ -79,7 +79,7 @@ std::vector<float> run(const Kernels& kernels, const Case& c, Layout layout, Dty
                   .position = p.position.empty() ? nullptr : p.position.data(),
                   .sinks = p.sinks ? c.sinks.data() : nullptr,
                   .gate = p.gate ? c.gate.data() : nullptr,
-                  .out = out.data(),
+                  .out = store_rows(out.data(), p.vd),
                   .partials = partials.data(),
                   .sequences = p.sequences,
                   .rows = p.rows,
@@ -91,7 +91,7 @@ std::vector<float> run(const Kernels& kernels, const Case& c, Layout layout, Dty
                   .window = p.window,
                   .scale = 1 / std::sqrt(static_cast<float>(p.hd)),
                   .softcap = p.softcap};
-  const size_t scratch = attention_scratch_bytes(p.hd, p.vd);
+  const size_t scratch = attention_scratch_bytes(a);
   if (by_rows) {
     launch(kernels.attention_rows, a, attention_rows_items(a), scratch);
   } else {

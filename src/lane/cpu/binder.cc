@@ -49,13 +49,13 @@ Result<void> Binder::own_result(const Dst& dst) const {
 
 int Binder::words() const { return s_.numerics == Numerics::Precise ? 0 : s_.numerics == Numerics::Int8 ? 1 : 2; }
 
-Binder::PlainPlace Binder::plain_place(BufferId id) const {
+Binder::PlainPlace Binder::plain_place(BufferId id, uint64_t from) const {
   if (!present(id)) return {};
   const lane::Span span = span_of(s_, id);
   const Buffer& root = s_.at(span.root);
-  const uint64_t offset = span.from * bytes_of(root.dtype);
+  const uint64_t offset = (span.from + from) * bytes_of(root.dtype);
   if (root.fill == Fill::Constant) {
-    auto* values = const_cast<float*>(weights_.values(root.name) + span.from);
+    auto* values = const_cast<float*>(weights_.values(root.name) + span.from + from);
     return {reinterpret_cast<std::byte*>(values), nullptr, 0, 0};
   }
   if (root.fill == Fill::State) return {nullptr, &states_.of(root), root.sequence.value_or(0), offset};

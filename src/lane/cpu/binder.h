@@ -84,6 +84,9 @@ class Binder {
   void follow(size_t at, Follow how);
   static bool cut_by_rows(Call& call, const Launch& launch, uint64_t rows);
 
+  Result<void> rope_side(RopeArgs& a, const RopeParts& l, const RopeSide& side);
+  Result<void> attention_split(AttentionArgs& a, const Attention& l);
+
   // ---- calls ----
 
   template <class Args>
@@ -128,11 +131,11 @@ class Binder {
   // Words of a quantized activation; 0 in the precise numerics.
   [[nodiscard]] int words() const;
 
-  // Sets an argument to where the plain form of a buffer lies. The argument must stay where it is: what points into
-  // carried state is rewritten when the sequence moves.
+  // Sets an argument to where element `from` of the plain form of a buffer lies. The argument must stay where it is:
+  // what points into carried state is rewritten when the sequence moves.
   template <class T>
-  void set(T*& field, BufferId id) {
-    const PlainPlace place = plain_place(id);
+  void set(T*& field, BufferId id, uint64_t from = 0) {
+    const PlainPlace place = plain_place(id, from);
     field = reinterpret_cast<T*>(place.bytes);
     if (place.state == nullptr) return;
     auto** slot = reinterpret_cast<void**>(const_cast<std::remove_const_t<T>**>(&field));
@@ -161,7 +164,7 @@ class Binder {
     uint32_t sequence = 0;
     uint64_t offset = 0;  // in the state
   };
-  [[nodiscard]] PlainPlace plain_place(BufferId id) const;
+  [[nodiscard]] PlainPlace plain_place(BufferId id, uint64_t from) const;
   void bind_io();
 
   Program::Data& d_;

@@ -2,13 +2,11 @@
 
 #include "lane/cpu/binder.h"
 #include "lane/cpu/gather_rows.h"
+#include "lane/cpu/quant_rows.h"
 
 namespace tw::lane::cpu {
 
 namespace {
-
-// Rows up to which an attention shares each chunk of the cache out instead of each tile of rows.
-constexpr uint64_t kFewRows = 8;
 
 uint64_t gather_rows_items(const GatherRowsArgs& a) { return a.rows; }
 
@@ -43,46 +41,81 @@ Result<void> Binder::bind(const View&) { return {}; }
 
 // Rows into a cache in the lane's layout, or into a plain table.
 Result<void> Binder::bind(const SetRow& l) {
-  if (l.next_sequence != 0 || l.forms.quantized)
-    return no_kernel("it sets rows of several sequences or quantized rows");
+  if (l.next_sequence != 0) return no_kernel("it sets rows of several sequences");
   const Buffer& table = s_.at(l.table);
-  auto& a = make<CacheWriteArgs>();
-  set(a.src, l.src);
-  a.to = cache_view(l.table, table.layout.heads == 0 ? 1 : table.layout.heads,
-                    table.layout.heads == 0 ? l.cols : table.layout.width, a.to.data);
+  if (l.forms.plain) {
+    auto& a = make<CacheWriteArgs>();
+    set(a.src, l.src);
+    a.kv_heads = table.layout.heads == 0 ? 1 : table.layout.heads;
+    a.width = l.cols / a.kv_heads;
+    a.to = cache_view(l.table, a.kv_heads, a.width, a.to.data);
+    set(a.position, l.at.param);
+    a.fixed = l.at.fixed;
+    a.rows = l.count;
+    add(a, kernels_.cache_write, items);
+  }
+  if (!l.forms.quantized) return {};
+  if (l.cols % kQuantBlock != 0) {
+    return no_kernel(
+        fmt::format("it sets quantized rows of {} values that are not whole blocks of {}", l.cols, kQuantBlock));
+  }
+  auto& a = make<QuantRowsArgs>();
+  a.from = quant(l.src);
+  a.to = quant(l.table);
   set(a.position, l.at.param);
   a.fixed = l.at.fixed;
-  a.rows = l.count;
-  a.kv_heads = table.layout.heads == 0 ? 1 : table.layout.heads;
-  a.width = l.cols / a.kv_heads;
-  return done(add(a, kernels_.cache_write, items));
+  a.rows = l.count, a.cols = l.cols, a.words = words();
+  add(a, Kernel<QuantRowsArgs>{quant_rows}, quant_rows_items).barrier = false;  // the two forms lie apart
+  return {};
 }
 
 Result<void> Binder::bind(const Attention& l) {
-  if (l.split || l.next_sequence != 0 || l.forms.quantized) {
-    return no_kernel("its keys are in two pieces, it spans sequences, or its result lands quantized");
-  }
+  if (l.next_sequence != 0) return no_kernel("it spans sequences");
   auto& a = make<AttentionArgs>();
   const uint64_t kv_heads = l.heads / l.group;
   set(a.q, l.q);
-  a.k = cache_view(l.k, kv_heads, l.hd, a.k.data);
+  a.k = cache_view(l.k, kv_heads, l.split ? l.split->own : l.hd, a.k.data);
   a.v = cache_view(l.v, kv_heads, l.vd, a.v.data);
-  if (!a.v.blocked && s_.at(l.v).layout.kind == lane::Layout::Kind::RowMajor) {
-    if (l.v_offset != 0) return no_kernel("its values begin inside a row");
+  const Buffer& values = s_.at(l.v);
+  const bool whole_rows = l.v_offset == 0 && l.v_stride == kv_heads * l.vd;
+  if (values.layout.kind == lane::Layout::Kind::RowMajor) {
     a.v.position_stride = l.v_stride;
+    a.v_offset = l.v_offset;
+  } else if (values.layout.kind != lane::Layout::Kind::ValueRows || !whole_rows) {
+    return no_kernel(fmt::format("its values are parts of {}, which is laid out as a cache of keys or of whole values",
+                                 values.name));
   }
+  TW_TRY_VOID(attention_split(a, l));
   set(a.position, l.position);
   set(a.sinks, l.sinks);
-  set(a.gate, l.gate);
-  if (l.gate_offset != 0) return no_kernel("its gate begins inside a tensor");
-  set(a.out, l.out);
+  set(a.gate, l.gate, l.gate_offset);
+  TW_TRY_VOID(set_store(a.out, Dst{l.out}, l.rows * l.heads, l.vd, l.forms));
   a.rows = l.rows, a.heads = l.heads, a.kv_heads = kv_heads, a.hd = l.hd, a.vd = l.vd, a.length = l.len;
   a.window = l.window, a.scale = l.scale, a.softcap = l.softcap, a.gate_act = l.gate_act;
-  const size_t scratch = attention_scratch_bytes(l.hd, l.vd);
-  if (l.rows > kFewRows) return turns(add(a, kernels_.attention_rows, attention_rows_items, scratch));
+  const size_t scratch = attention_scratch_bytes(a);
+  if (l.rows > kFewAttentionRows) return turns(add(a, kernels_.attention_rows, attention_rows_items, scratch));
   shared(a.partials, attention_partials(1, l.rows, l.heads, l.vd, l.len) * sizeof(float));
   add(a, kernels_.attention_chunks, attention_chunks_items, scratch).take_turns = true;
-  return done(add(a, kernels_.attention_merge, attention_merge_items));
+  return done(add(a, kernels_.attention_merge, attention_merge_items, scratch));
+}
+
+// Queries and keys in two pieces; nothing to do for whole ones.
+Result<void> Binder::attention_split(AttentionArgs& a, const Attention& l) {
+  if (!l.split) return {};
+  const SplitKeys& split = *l.split;
+  const Buffer& tails = s_.at(span_of(s_, split.k_tail).root);
+  if (tails.layout.kind != lane::Layout::Kind::RowMajor)
+    return no_kernel(fmt::format("the ends of its keys lie in {}, which is laid out as a cache", tails.name));
+  if (split.own == 0 || split.own >= l.hd)
+    return no_kernel(fmt::format("the first piece of its keys has {} of {} values", split.own, l.hd));
+  a.split.own = split.own;
+  a.split.q_pitch = split.q_pitch;
+  set(a.split.q_tail, split.q_tail);
+  a.split.q_tail_pitch = split.q_part.pitch, a.split.q_tail_offset = split.q_part.offset;
+  set(a.split.k_tail, split.k_tail);
+  a.split.k_tail_type = tails.dtype;
+  a.split.k_tail_pitch = split.k_part.pitch, a.split.k_tail_offset = split.k_part.offset;
+  return {};
 }
 
 Result<void> Binder::bind(const Conv& l) {
@@ -120,7 +153,7 @@ Result<void> Binder::bind(const Gates& l) {
 }
 
 Result<void> Binder::bind(const Delta& l) {
-  if (l.sequences != 1 || l.forms.quantized) return no_kernel("it spans sequences or its result lands quantized");
+  if (l.sequences != 1) return no_kernel("it spans sequences");
   auto& a = make<DeltaArgs>();
   set(a.q, l.q);
   set(a.k, l.k);
@@ -130,7 +163,12 @@ Result<void> Binder::bind(const Delta& l) {
   set(a.alpha, l.alpha);
   set(a.norm, l.norm);
   set(a.state, l.state);
-  set(a.out, l.out);
+  const uint64_t units = l.rows * l.value_heads;
+  TW_TRY_VOID(set_store(a.out, Dst{l.out}, units, l.d, l.forms));
+  if (l.forms.plain)
+    set(a.o, l.out);
+  else
+    shared(a.o, units * l.d * sizeof(float));
   a.rows = l.rows, a.value_heads = l.value_heads, a.key_heads = l.key_heads, a.d = l.d, a.eps = l.eps;
   a.state_type = s_.at(l.state).dtype;
   a.channel_decay = l.channel_decay, a.key_head_of = l.key_head_of, a.gate = l.gate;
@@ -139,27 +177,25 @@ Result<void> Binder::bind(const Delta& l) {
 }
 
 Result<void> Binder::bind(const Slice& l) {
+  const Buffer& source = s_.at(l.x);
+  if (source.layout.kind != lane::Layout::Kind::RowMajor)
+    return no_kernel(fmt::format("it reads {}, which is laid out as a cache", source.name));
   auto& a = make<CopyArgs>();
   set(a.x, l.x);
   set(a.y, l.y);
-  a.x_type = s_.at(l.x).dtype;
+  a.x_type = source.dtype;
   a.x_offset = l.from, a.x_pitch = l.every, a.y_pitch = l.width, a.units = l.groups, a.width = l.width;
   return done(add(a, kernels_.copy, items));
 }
 
 Result<void> Binder::bind(const Join& l) {
-  TW_TRY_VOID(own_result(l.y));
-  const uint64_t both = l.ha + l.hb;
-  const auto half = [&](BufferId from, uint64_t width, uint64_t offset) -> Call& {
-    auto& a = make<CopyArgs>();
-    set(a.x, from);
-    set(a.y, l.y.buf);
-    a.x_pitch = width, a.y_offset = offset, a.y_pitch = both, a.units = l.rows * l.heads, a.width = width;
-    return add(a, kernels_.copy, items);
-  };
-  half(l.a, l.ha, 0);
-  half(l.b, l.hb, l.ha).barrier = false;
-  return {};
+  if (l.next_sequence != 0) return no_kernel("it spans sequences");
+  auto& a = make<JoinArgs>();
+  set(a.a, l.a);
+  set(a.b, l.b);
+  a.units = l.rows * l.heads, a.ha = l.ha, a.hb = l.hb;
+  TW_TRY_VOID(set_store(a.y, l.y, a.units, l.ha + l.hb));
+  return done(add(a, kernels_.join, items));
 }
 
 Result<void> Binder::bind(const Transpose& l) {
@@ -170,6 +206,26 @@ Result<void> Binder::bind(const Transpose& l) {
   return done(add(a, kernels_.transpose, items));
 }
 
-Result<void> Binder::bind(const ConvParts&) { return no_kernel("the launch is a fused form"); }
+Result<void> Binder::bind(const ConvParts& l) {
+  if (l.sequences != 1) return no_kernel("it spans sequences");
+  if (l.taps > kMaxConvTaps) return no_kernel(fmt::format("it has {} taps, the kernel takes {}", l.taps, kMaxConvTaps));
+  auto& parts = make<std::vector<ConvArgs>>();
+  parts.resize(l.parts.size());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const ConvPart& part = l.parts[p];
+    if (part.l2 && (l.block == 0 || part.chan % l.block != 0))
+      return no_kernel(fmt::format("its part {} has {} channels in heads of {}", p, part.chan, l.block));
+    ConvArgs& a = parts[p];
+    set(a.x, part.x);
+    set(a.w, part.w);
+    set(a.ring, part.ring);
+    set(a.y, part.y);
+    a.chan = part.chan, a.taps = l.taps, a.silu = true;
+    if (part.l2) a.l2_width = l.block, a.l2_eps = l.eps;
+  }
+  auto& a = make<ConvPartsArgs>();
+  a.parts = parts.data(), a.count = parts.size();
+  return done(add(a, kernels_.conv_parts, items));
+}
 
 }  // namespace tw::lane::cpu

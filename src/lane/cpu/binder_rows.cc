@@ -5,10 +5,8 @@
 namespace tw::lane::cpu {
 
 Result<void> Binder::bind(const Norm& l) {
-  if (l.into || l.forms.quantized) return no_kernel("its result lands in a part or quantized");
   auto& a = make<NormArgs>();
-  set(a.x, l.x);
-  if (l.part && l.part->offset != 0) return no_kernel("it reads a part that begins inside a unit");
+  set(a.x, l.x, l.part ? l.part->offset : 0);
   a.x_pitch = l.part ? l.part->pitch : l.cols;
   set(a.add, l.add);
   if (l.pre) {
@@ -19,8 +17,12 @@ Result<void> Binder::bind(const Norm& l) {
   set(a.weight, l.w);
   set(a.bias, l.bias);
   set(a.sum, l.sum);
-  set(a.out, l.out);
-  a.out_pitch = l.cols;
+  if (l.into) {
+    TW_TRY_VOID(set_store(a.out, *l.into, l.rows, l.cols));
+    if (l.forms.quantized) TW_TRY_VOID(set_store(a.quantized, Dst{l.out}, l.rows, l.cols, {false, true}));
+  } else {
+    TW_TRY_VOID(set_store(a.out, Dst{l.out}, l.rows, l.cols, l.forms));
+  }
   a.rows = l.rows, a.cols = l.cols, a.eps = l.eps, a.kind = l.norm;
   return done(add(a, kernels_.norm, items));
 }
@@ -51,11 +53,13 @@ Result<void> Binder::bind(const Quant& l) {
 }
 
 Result<void> Binder::bind(const Binary& l) {
-  if (l.forms.quantized) return no_kernel("its result lands quantized");
   auto& a = make<BinaryArgs>();
   set(a.a, l.a);
   set(a.b, l.b);
-  set(a.out, l.out);
+  if (l.forms.quantized && l.row % kQuantBlock != 0) {
+    return no_kernel(fmt::format("it quantizes rows of {} values that are not whole blocks of {}", l.row, kQuantBlock));
+  }
+  TW_TRY_VOID(set_store(a.out, Dst{l.out}, 1, l.n, l.forms));
   a.n = l.n, a.row = l.row, a.scalar = l.scalar, a.op = l.op;
   a.gated = l.gate.has_value();
   if (l.gate) a.act = *l.gate;
@@ -71,11 +75,10 @@ Result<void> Binder::bind(const Scale& l) {
 }
 
 Result<void> Binder::bind(const SwiGlu& l) {
-  if (l.forms.quantized) return no_kernel("its result lands quantized");
   auto& a = make<SwiGluArgs>();
   set(a.g, l.g);
   set(a.u, l.u);
-  set(a.out, l.out);
+  TW_TRY_VOID(set_store(a.out, Dst{l.out}, 1, l.n, l.forms));
   a.n = l.n;
   return done(add(a, kernels_.swiglu, items));
 }
@@ -89,36 +92,54 @@ Result<void> Binder::bind(const Unary& l) {
 }
 
 Result<void> Binder::bind(const Rope& l) {
-  TW_TRY_VOID(own_result(l.y));
   auto& a = make<RopeArgs>();
-  set(a.x, l.x);
-  if (l.part && l.part->offset != 0) return no_kernel("it reads a part that begins inside a unit");
-  a.x_pitch = l.part ? l.part->pitch : l.width;
-  set(a.cos, l.cos);
-  set(a.sin, l.sin);
-  set(a.position, l.position);
-  if (l.norm) {
-    a.normed = true;
-    a.eps = l.norm->eps;
-    set(a.norm_weight, l.norm->w);
-  }
-  set(a.y, l.y.buf);
-  a.y_pitch = l.width;
-  a.heads = l.heads, a.per_row = l.per_row, a.width = l.width, a.half = l.half;
+  const RopeParts tables{.cos = l.cos, .sin = l.sin, .position = l.position, .width = l.width, .half = l.half};
+  TW_TRY_VOID(rope_side(a, tables, {l.x, l.part, l.norm, l.y, l.heads, l.per_row}));
   return done(add(a, kernels_.rope, items));
 }
 
+Result<void> Binder::bind(const RopeParts& l) {
+  if (l.sequences) return no_kernel("it spans sequences");
+  auto& sides = make<std::vector<RopeArgs>>();
+  sides.resize(l.sides.size());
+  for (size_t s = 0; s < sides.size(); ++s) TW_TRY_VOID(rope_side(sides[s], l, l.sides[s]));
+  auto& a = make<RopePartsArgs>();
+  a.sides = sides.data(), a.count = sides.size();
+  return done(add(a, kernels_.rope_parts, items));
+}
+
+// One rotation with the tables of `l`. `a` stays where it is.
+Result<void> Binder::rope_side(RopeArgs& a, const RopeParts& l, const RopeSide& side) {
+  set(a.x, side.x, side.part ? side.part->offset : 0);
+  a.x_pitch = side.part ? side.part->pitch : l.width;
+  set(a.cos, l.cos);
+  set(a.sin, l.sin);
+  set(a.position, l.position);
+  if (side.norm) {
+    a.normed = true;
+    a.eps = side.norm->eps;
+    set(a.norm_weight, side.norm->w);
+  }
+  TW_TRY_VOID(set_store(a.y, side.y, side.heads, l.width));
+  a.heads = side.heads, a.per_row = side.per_row, a.width = l.width, a.half = l.half;
+  return {};
+}
+
 Result<void> Binder::bind(const ArgMax& l) {
-  if (l.advance) return no_kernel("it advances the step, which the runtime does");
   auto& a = make<ArgMaxArgs>();
   set(a.x, l.x);
   set(a.out, l.out);
   a.rows = l.rows, a.n = l.n;
+  if (l.advance) {
+    using Kind = graph::Form::Kind;
+    set(a.token, l.advance->token, l.advance->item);
+    set(a.position, l.advance->position);
+    a.consumed = s_.form.kind == Kind::Chunk ? static_cast<int32_t>(s_.form.rows) : 1;
+    a.sequences = s_.form.kind == Kind::Batch ? l.rows : 1;
+  }
   shared(a.best, l.rows * argmax_pieces(l.n) * sizeof(Best));
   add(a, kernels_.argmax_scan, argmax_scan_items);
   return done(add(a, kernels_.argmax_merge, argmax_merge_items));
 }
-
-Result<void> Binder::bind(const RopeParts&) { return no_kernel("the launch is a fused form"); }
 
 }  // namespace tw::lane::cpu

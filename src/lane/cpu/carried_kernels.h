@@ -46,6 +46,11 @@ void conv(const ConvArgs& a, Range range, std::byte*) {
   }
 }
 
+template <class S>
+void conv_parts(const ConvPartsArgs& a, Range range, std::byte* scratch) {
+  each_part(a.parts, a.count, range, [&](const ConvArgs& part, Range own) { conv<S>(part, own, scratch); });
+}
+
 // One row's vectors of a head.
 struct DeltaRow {
   const float* q;
@@ -61,8 +66,8 @@ TW_INLINE inline DeltaRow delta_row(const DeltaArgs& a, uint64_t row, uint64_t h
   const uint64_t key = a.key_head_of == graph::KeyHeadOf::Modulo ? head % a.key_heads : head / group;
   const uint64_t key_at = (row * a.key_heads + key) * a.d;
   const uint64_t unit = row * a.value_heads + head;
-  return {a.q + key_at, a.k + key_at,      a.v + unit * a.d, a.alpha + unit * (a.channel_decay ? a.d : 1),
-          a.beta[unit], a.out + unit * a.d};
+  return {a.q + key_at, a.k + key_at,    a.v + unit * a.d, a.alpha + unit * (a.channel_decay ? a.d : 1),
+          a.beta[unit], a.o + unit * a.d};
 }
 
 // N memory rows from row i on through one step. LT of both dots in pieces of 1024 columns.
@@ -176,13 +181,16 @@ template <class S>
 void delta_norm(const DeltaArgs& a, Range range, std::byte*) {
   const auto act = a.gate == graph::GateKind::Silu ? graph::ActivationKind::Silu : graph::ActivationKind::Sigmoid;
   for (uint64_t unit = range.begin; unit < range.end; ++unit) {
-    float* o = a.out + unit * a.d;
+    float* o = a.o + unit * a.d;
+    float* out = store_place(a.out, unit, 0, o);
     const float* z = a.z + unit * a.d;
-    scale_row<S>(o, inverse_root_mean(sum_of_squares<S>(o, a.d), a.d, a.eps), a.norm, nullptr, o, a.d);
+    scale_row<S>(o, inverse_root_mean(sum_of_squares<S>(o, a.d), a.d, a.eps), a.norm, nullptr, out, a.d);
     with_activation<S>(act, [&](auto f) {
-      each16<S>(0, a.d,
-                [&](auto lanes, uint64_t i) { lanes.store(o + i, S::mul(lanes.load(o + i), f(lanes.load(z + i)))); });
+      each16<S>(0, a.d, [&](auto lanes, uint64_t i) {
+        lanes.store(out + i, S::mul(lanes.load(out + i), f(lanes.load(z + i))));
+      });
     });
+    store_rest<S>(a.out, unit, 0, out, a.d);
   }
 }
 

@@ -28,4 +28,15 @@ TW_INLINE constexpr uint64_t items(const ConvArgs& a) {
   return a.sequences * ((a.chan + conv_block(a) - 1) / conv_block(a));
 }
 
+// Several convolutions that do not touch each other's arrays. Items: the parts' items, part after part.
+struct ConvPartsArgs {
+  const ConvArgs* parts = nullptr;
+  uint64_t count = 0;
+};
+TW_INLINE constexpr uint64_t items(const ConvPartsArgs& a) {
+  uint64_t all = 0;
+  for (uint64_t p = 0; p < a.count; ++p) all += items(a.parts[p]);
+  return all;
+}
+
 }  // namespace tw::lane::cpu

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "lane/cpu/simd.h"
+#include "lane/cpu/store.h"
 #include "lane/types.h"
 
 namespace tw::lane::cpu {
@@ -14,11 +15,11 @@ namespace tw::lane::cpu {
 //   D[j]) o[i] = LT(S[i] q) * rsq(d)
 // A bf16 memory is rounded after every row, and the later steps read what was stored. Then (delta_norm)
 //   out = ((o * rsq(LT(o^2) / d + eps)) * norm) * gate(z), the gate's value rounded first.
-// Two kernels with a barrier between: delta_update writes o to `out`, delta_norm finishes it in place.
-// q, k: rows of key_heads * d; v, z, out: rows of value_heads * d; beta: rows of value_heads; alpha: the same, or of
-// value_heads * d with channel_decay; state: value_heads * d * d. Sequences lie back to back in all of them.
-// Items of delta_update: sequences * value_heads * blocks of kDeltaRows memory rows; of delta_norm: sequences * rows *
-// value_heads.
+// Two kernels with a barrier between: delta_update writes o, which may be the plain values of `out`; delta_norm
+// finishes it into `out`, a unit a row and value head. q, k: rows of key_heads * d; v, z, o, out: rows of value_heads *
+// d; beta: rows of value_heads; alpha: the same, or of value_heads * d with channel_decay; state: value_heads * d * d.
+// Sequences lie back to back in all of them. Items of delta_update: sequences * value_heads * blocks of kDeltaRows
+// memory rows; of delta_norm: sequences * rows * value_heads.
 struct DeltaArgs {
   const float* q = nullptr;
   const float* k = nullptr;
@@ -28,7 +29,8 @@ struct DeltaArgs {
   const float* alpha = nullptr;
   const float* norm = nullptr;
   void* state = nullptr;
-  float* out = nullptr;
+  float* o = nullptr;
+  Store out;
   uint64_t sequences = 1, rows = 1, value_heads = 1, key_heads = 1, d = 0;
   float eps = 0;
   Dtype state_type = Dtype::F32;  // F32 or BF16

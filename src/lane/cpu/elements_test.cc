@@ -25,7 +25,7 @@ TEST(Binary, EveryOperationFormAndGate) {
           auto y = x;  // in place
           const BinaryArgs a{.a = y.data(),
                              .b = b.data(),
-                             .out = y.data(),
+                             .out = store_rows(y.data(), 0),
                              .n = n,
                              .row = form == 0 ? 0 : cols,
                              .scalar = form == 2,
@@ -54,7 +54,7 @@ TEST(Elements, ScaleSwiGluAndGates) {
                rate = random.between(n, -2, 0);
     const auto got = on_every_lane([&](const Kernels& k) {
       std::vector<float> y(4 * n);
-      const SwiGluArgs swiglu{.g = g.data(), .u = u.data(), .out = y.data(), .n = n};
+      const SwiGluArgs swiglu{.g = g.data(), .u = u.data(), .out = store_rows(y.data(), 0), .n = n};
       launch(k.swiglu, swiglu, items(swiglu));
       const ScaleArgs scale{.x = g.data(), .y = y.data() + n, .n = n, .factor = 0.3f};
       launch(k.scale, scale, items(scale));

@@ -1,11 +1,13 @@
 #pragma once
 
-// Elementwise arithmetic on f32 arrays. All may run in place (out == an input of the same shape).
+// Elementwise arithmetic on f32 arrays. All may run in place (out == an input of the same shape). A result in a Store
+// is its unit 0, an array that may be plain, quantized, or both.
 
 #include <cstdint>
 
 #include "graph/op.h"
 #include "lane/cpu/simd.h"
+#include "lane/cpu/store.h"
 
 namespace tw::lane::cpu {
 
@@ -15,11 +17,11 @@ TW_INLINE constexpr uint64_t element_blocks(uint64_t cols) { return (cols + kEle
 
 // out[i] = a[i] (op) act(b[...]), act rounded first. row = 0: b[i]. row = w: n / w rows of w values and b[i mod w], or
 // with `scalar` b[i / w], or with b_pitch row r of b at r * b_pitch.  Min and Max: a < b ? a : b, a > b ? a : b.
-// Items: blocks of kElementBlock, row by row.
+// Quantized: n, and with `row` that, are whole blocks of 32. Items: blocks of kElementBlock, row by row.
 struct BinaryArgs {
   const float* a = nullptr;
   const float* b = nullptr;
-  float* out = nullptr;
+  Store out;
   uint64_t n = 0, row = 0;
   uint64_t b_pitch = 0;
   bool scalar = false;
@@ -40,11 +42,11 @@ struct ScaleArgs {
 };
 TW_INLINE constexpr uint64_t items(const ScaleArgs& a) { return element_blocks(a.n); }
 
-// out = silu(g) * u. Items: blocks of kElementBlock.
+// out = silu(g) * u. Quantized: n is whole blocks of 32. Items: blocks of kElementBlock.
 struct SwiGluArgs {
   const float* g = nullptr;
   const float* u = nullptr;
-  float* out = nullptr;
+  Store out;
   uint64_t n = 0;
 };
 TW_INLINE constexpr uint64_t items(const SwiGluArgs& a) { return element_blocks(a.n); }

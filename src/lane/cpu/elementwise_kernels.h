@@ -53,17 +53,21 @@ void binary(const BinaryArgs& a, Range range, std::byte*) {
     const uint64_t row = item / blocks;
     const uint64_t begin = item % blocks * kElementBlock;
     const uint64_t end = least(cols, begin + kElementBlock);
+    const uint64_t first = row * cols + begin;
     const float* left = a.a + row * cols;
-    float* out = a.out + row * cols;
+    float block[kElementBlock];
+    float* out = store_place(a.out, 0, first, block);
     const auto right = [&](auto lanes, uint64_t i) {
       auto b = a.scalar && a.row != 0 ? S::set(a.b[row]) : lanes.load(a.b + row * a.b_pitch + i);
       if (a.gated) with_activation<S>(a.act, [&b](auto f) { b = f(b); });
       return b;
     };
     with_arithmetic<S>(a.op, [&](auto f) {
-      each16<S>(begin, end,
-                [&](auto lanes, uint64_t i) { lanes.store(out + i, f(lanes.load(left + i), right(lanes, i))); });
+      each16<S>(begin, end, [&](auto lanes, uint64_t i) {
+        lanes.store(out + (i - begin), f(lanes.load(left + i), right(lanes, i)));
+      });
     });
+    store_rest<S>(a.out, 0, first, out, end - begin);
   }
 }
 
@@ -75,9 +79,16 @@ void scale(const ScaleArgs& a, Range range, std::byte*) {
 
 template <class S>
 void swiglu(const SwiGluArgs& a, Range range, std::byte*) {
-  each_element<S>(range, a.n, [&](auto lanes, uint64_t i) {
-    lanes.store(a.out + i, S::mul(math::silu<S>(lanes.load(a.g + i)), lanes.load(a.u + i)));
-  });
+  for (uint64_t item = range.begin; item < range.end; ++item) {
+    const uint64_t begin = item * kElementBlock;
+    const uint64_t count = least(a.n - begin, kElementBlock);
+    float block[kElementBlock];
+    float* out = store_place(a.out, 0, begin, block);
+    each16<S>(0, count, [&](auto lanes, uint64_t i) {
+      lanes.store(out + i, S::mul(math::silu<S>(lanes.load(a.g + begin + i)), lanes.load(a.u + begin + i)));
+    });
+    store_rest<S>(a.out, 0, begin, out, count);
+  }
 }
 
 template <class S>

@@ -11,6 +11,7 @@
 #include "lane/cpu/delta.h"
 #include "lane/cpu/elementwise.h"
 #include "lane/cpu/isa.h"
+#include "lane/cpu/join.h"
 #include "lane/cpu/move.h"
 #include "lane/cpu/norm.h"
 #include "lane/cpu/quant.h"
@@ -32,11 +33,14 @@ struct Kernels {
   Kernel<UnaryArgs> unary;
   Kernel<GatesArgs> gates;
   Kernel<RopeArgs> rope;
+  Kernel<RopePartsArgs> rope_parts;
   Kernel<GatherArgs> gather;
   Kernel<CopyArgs> copy;
+  Kernel<JoinArgs> join;
   Kernel<TransposeArgs> transpose;
   Kernel<CacheWriteArgs> cache_write;
   Kernel<ConvArgs> conv;
+  Kernel<ConvPartsArgs> conv_parts;
   Kernel<DeltaArgs> delta_update;
   Kernel<DeltaArgs> delta_norm;
   Kernel<ArgMaxArgs> argmax_scan;

@@ -27,7 +27,7 @@ struct GatherArgs {
 TW_INLINE constexpr uint64_t items(const GatherArgs& a) { return a.rows; }
 
 // Units of `width` values: unit u goes from x + x_offset + u * x_pitch to y + y_offset + u * y_pitch (elements of the
-// two types). Slice, a half of a Join and row writes are this. Must not overlap. Items: units.
+// two types). Slices are this. Must not overlap. Items: units.
 struct CopyArgs {
   const void* x = nullptr;
   void* y = nullptr;

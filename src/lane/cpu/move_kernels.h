@@ -2,6 +2,7 @@
 
 // Copies, gathers and cache writes (move.h), as templates over the instruction set.
 
+#include "lane/cpu/join.h"
 #include "lane/cpu/move.h"
 #include "lane/cpu/reduce.h"
 #include "lane/cpu/stored.h"
@@ -34,6 +35,14 @@ void copy(const CopyArgs& a, Range range, std::byte*) {
         convert<S>(from, x + unit * a.x_pitch, to, y + unit * a.y_pitch, a.width);
     });
   });
+}
+
+template <class S>
+void join(const JoinArgs& a, Range range, std::byte*) {
+  for (uint64_t unit = range.begin; unit < range.end; ++unit) {
+    store_values<S>(a.y, unit, 0, a.a + unit * a.ha, a.ha);
+    store_values<S>(a.y, unit, a.ha, a.b + unit * a.hb, a.hb);
+  }
 }
 
 template <class S>

@@ -39,10 +39,10 @@ TW_INLINE inline void add_row(const NormArgs& a, const float* x, const float* ad
 }
 
 template <class S>
-void norm(const NormArgs& a, Range range, std::byte*) {
+void norm(const NormArgs& a, Range range, std::byte* scratch) {
   for (uint64_t row = range.begin; row < range.end; ++row) {
     const float* v = a.x + row * a.x_pitch;
-    float* out = a.out + row * a.out_pitch;
+    float* out = store_place(a.out, row, 0, reinterpret_cast<float*>(scratch));
     if (a.add != nullptr) {
       float* to = a.sum != nullptr ? a.sum + row * a.cols : out;
       add_row<S>(a, v, a.add + row * a.cols, to);
@@ -58,6 +58,8 @@ void norm(const NormArgs& a, Range range, std::byte*) {
     }
     const float r = inverse_root_mean(sum_of_squares<S>(v, a.cols), a.cols, a.eps);
     scale_row<S>(v, r, a.weight, a.bias, out, a.cols);
+    store_rest<S>(a.out, row, 0, out, a.cols);
+    store_values<S>(a.quantized, row, 0, out, a.cols);
   }
 }
 

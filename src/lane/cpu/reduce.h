@@ -8,6 +8,18 @@ namespace tw::lane::cpu {
 
 TW_INLINE inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+// Calls body(part, own) for the parts that hold items of `range`, items being counted part after part.
+template <class Part, class Body>
+TW_INLINE inline void each_part(const Part* parts, uint64_t count, Range range, Body body) {
+  uint64_t first = 0;
+  for (uint64_t p = 0; p < count; ++p) {
+    const uint64_t end = first + items(parts[p]);
+    if (range.begin < end && first < range.end)
+      body(parts[p], Range{range.begin > first ? range.begin - first : 0, least(range.end, end) - first});
+    first = end;
+  }
+}
+
 // 16 consecutive elements, or the first `count` of them (the rest reads as +0 and is not written).
 template <class S>
 struct Whole {

@@ -8,11 +8,11 @@
 namespace tw::lane::cpu {
 
 template <class S>
-void rope(const RopeArgs& a, Range range, std::byte*) {
+void rope(const RopeArgs& a, Range range, std::byte* scratch) {
   for (uint64_t head = range.begin; head < range.end; ++head) {
     const uint64_t row = head / a.per_row;
     const float* x = a.x + head * a.x_pitch;
-    float* y = a.y + head * a.y_pitch;
+    float* y = store_place(a.y, head, 0, reinterpret_cast<float*>(scratch));
     if (a.normed) {
       scale_row<S>(x, inverse_root_mean(sum_of_squares<S>(x, a.width), a.width, a.eps), a.norm_weight, nullptr, y,
                    a.width);
@@ -34,7 +34,13 @@ void rope(const RopeArgs& a, Range range, std::byte*) {
       lanes.store(y + a.half + i, S::fma(x1, s, S::mul(x2, c)));
     });
     if (x != y) each16<S>(2 * a.half, a.width, [&](auto lanes, uint64_t i) { lanes.store(y + i, lanes.load(x + i)); });
+    store_rest<S>(a.y, head, 0, y, a.width);
   }
+}
+
+template <class S>
+void rope_parts(const RopePartsArgs& a, Range range, std::byte* scratch) {
+  each_part(a.sides, a.count, range, [&](const RopeArgs& side, Range own) { rope<S>(side, own, scratch); });
 }
 
 }  // namespace tw::lane::cpu

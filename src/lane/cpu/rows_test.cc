@@ -34,8 +34,12 @@ TEST(Sums, LaneTreeOfEveryLengthEqualsTheReference) {
     on_every_lane([&](const Kernels& k) {
       std::vector<float> y(2 * n);
       launch(k.l2_norm, L2NormArgs{.x = x.data(), .y = y.data(), .rows = 1, .cols = n, .eps = 1e-6f}, 1);
-      NormArgs a{
-          .x = x.data(), .out = y.data() + n, .rows = 1, .cols = n, .eps = 1e-5f, .kind = graph::NormKind::Layer};
+      NormArgs a{.x = x.data(),
+                 .out = store_rows(y.data() + n, n),
+                 .rows = 1,
+                 .cols = n,
+                 .eps = 1e-5f,
+                 .kind = graph::NormKind::Layer};
       launch(k.norm, a, 1);
       return y;
     });
@@ -70,8 +74,7 @@ TEST(Norm, RmsWithEverythingEqualsTheFormula) {
                    .weight = w.data(),
                    .bias = bias.data(),
                    .sum = y.data(),
-                   .out = y.data() + rows * n,
-                   .out_pitch = n,
+                   .out = store_rows(y.data() + rows * n, n),
                    .rows = rows,
                    .cols = n,
                    .eps = 1e-5f,
@@ -103,8 +106,7 @@ TEST(Norm, LayerFormAndInPlace) {
       NormArgs a{.x = y.data(),
                  .x_pitch = n,
                  .weight = w.data(),
-                 .out = y.data(),
-                 .out_pitch = n,
+                 .out = store_rows(y.data(), n),
                  .rows = 2,
                  .cols = n,
                  .eps = 1e-5f,
@@ -223,9 +225,8 @@ TEST(Rope, NormedPartialAndStrided) {
                    .sin = sine.data(),
                    .position = mode > 0 ? position : nullptr,
                    .norm_weight = w.data(),
-                   .y = y.data(),
+                   .y = store_rows(y.data(), width),
                    .x_pitch = pitch,
-                   .y_pitch = width,
                    .heads = heads,
                    .per_row = per_row,
                    .width = width,

@@ -9,7 +9,7 @@
 //   fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b
 //   greater less (false on NaN), select(m, a, b), first(v) (lane 0), tree(v) (the last four halvings of a lane tree)
 //   Pointers need no alignment. load(p, n) reads the first n < 16 values only and fills with +0; store(p, v, n) writes
-//   only the first n.
+//   only the first n. transpose(from, to): to[16 i + j] = from[16 j + i], 16 x 16, apart.
 // 16-bit storage: load_f16 store_f16 load_bf16 store_bf16, each also with n; narrowing rounds to nearest even.
 // Integers (wrapping): izero iset iload istore iadd isub imul iand ior ixor imax ishl<n> ishr<n> isar<n>
 //   igreater iselect; to_float(i), to_int(v) (nearest even; NaN and out of range give INT32_MIN), bits, from_bits

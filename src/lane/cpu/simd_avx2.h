@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "lane/cpu/simd.h"
+#include "lane/cpu/simd_transpose.h"
 
 namespace tw::lane::cpu {
 
@@ -39,6 +40,7 @@ struct Avx2 {
     _mm256_maskstore_ps(p, m.a, v.a);
     _mm256_maskstore_ps(p + 8, m.b, v.b);
   }
+  TW_SIMD void transpose(const float* from, float* to) { transpose16(from, to); }
   TW_SIMD V add(V x, V y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
   TW_SIMD V sub(V x, V y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
   TW_SIMD V mul(V x, V y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }

@@ -12,6 +12,7 @@
 #endif
 
 #include "lane/cpu/simd.h"
+#include "lane/cpu/simd_transpose.h"
 
 namespace tw::lane::cpu {
 
@@ -38,6 +39,7 @@ struct TW_AVX512_NAME {
   TW_SIMD V load(const float* p, int n) { return {_mm512_maskz_loadu_ps(lanes(n), p)}; }
   TW_SIMD void store(float* p, V x) { _mm512_storeu_ps(p, x.v); }
   TW_SIMD void store(float* p, V x, int n) { _mm512_mask_storeu_ps(p, lanes(n), x.v); }
+  TW_SIMD void transpose(const float* from, float* to) { transpose16(from, to); }
   TW_SIMD V add(V x, V y) { return {_mm512_add_ps(x.v, y.v)}; }
   TW_SIMD V sub(V x, V y) { return {_mm512_sub_ps(x.v, y.v)}; }
   TW_SIMD V mul(V x, V y) { return {_mm512_mul_ps(x.v, y.v)}; }

@@ -46,6 +46,10 @@ struct Scalar {
   }
   TW_SIMD void store(float* p, V a) { __builtin_memcpy(p, &a, 64); }
   TW_SIMD void store(float* p, V a, int n) { __builtin_memcpy(p, &a, 4 * static_cast<size_t>(n)); }
+  TW_SIMD void transpose(const float* from, float* to) {
+    for (int i = 0; i < 16; ++i)
+      for (int j = 0; j < 16; ++j) to[16 * i + j] = from[16 * j + i];
+  }
   TW_SIMD V add(V a, V b) { return {a.v + b.v}; }
   TW_SIMD V sub(V a, V b) { return {a.v - b.v}; }
   TW_SIMD V mul(V a, V b) { return {a.v * b.v}; }

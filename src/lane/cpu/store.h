@@ -61,6 +61,13 @@ TW_INLINE inline float* plain_unit(const Store& store, uint64_t unit) {
   return static_cast<float*>(store.data) + store_begin(store, unit);
 }
 
+// Where a kernel puts the values of unit `unit` from `first` on together: in the plain result itself where those are
+// f32 in order, else in `own`. store_rest then does what is left.
+TW_INLINE inline float* store_place(const Store& store, uint64_t unit, uint64_t first, float* own) {
+  const bool there = stores_plain(store) && store.type == Dtype::F32 && store.form == Store::Form::Rows;
+  return there ? plain_unit(store, unit) + first : own;
+}
+
 // `count` values to elements at, at + 1, ... (in row-major order) of a cache.
 template <class S, class Stored>
 void store_cache(const Store& store, Stored stored, uint64_t at, const float* values, uint64_t count) {
@@ -100,6 +107,16 @@ void store_values(const Store& store, uint64_t unit, uint64_t first, const float
   if (!stores_quantized(store)) return;
   for (uint64_t i = 0; i < count; i += kQuantBlock)
     quantize_block<S>(values + i, kQuantBlock, store.quant, (at + i) / kQuantBlock, store.words);
+}
+
+// The values of unit `unit` from `first` on, put together at store_place(store, unit, first, own).
+template <class S>
+TW_INLINE inline void store_rest(const Store& store, uint64_t unit, uint64_t first, const float* values,
+                                 uint64_t count) {
+  if (stores_directly(store)) return;
+  Store rest = store;
+  if (store_place(store, unit, 0, nullptr) != nullptr) rest.data = nullptr;
+  store_values<S>(rest, unit, first, values, count);
 }
 
 }  // namespace tw::lane::cpu

@@ -11,16 +11,26 @@ struct State {
 };
 
 float key(const AttentionArgs& a, uint64_t s, uint64_t g, uint64_t j, uint64_t e) {
+  const uint64_t own = a.split.own != 0 ? a.split.own : a.hd;
+  if (e >= own)
+    return widen(a.split.k_tail_type, a.split.k_tail, a.split.k_tail_offset + j * a.split.k_tail_pitch + e - own);
   const uint64_t base = s * a.k.sequence_stride + g * a.k.head_stride;
   return widen(a.k.type, a.k.data,
-               base + (a.k.blocked ? (j / 16 * a.hd + e) * 16 + j % 16 : j * a.k.position_stride + e));
+               base + (a.k.blocked ? (j / 16 * own + e) * 16 + j % 16 : j * a.k.position_stride + e));
+}
+
+float query(const AttentionArgs& a, uint64_t unit, uint64_t e) {
+  if (a.split.own == 0) return a.q[unit * a.hd + e];
+  if (e < a.split.own) return a.q[unit * a.split.q_pitch + e];
+  return a.split.q_tail[unit * a.split.q_tail_pitch + a.split.q_tail_offset + e - a.split.own];
 }
 
 // m_c, l_c, o_c of the positions [begin, end), all of one chunk.
 State chunk(const AttentionArgs& a, uint64_t unit, uint64_t begin, uint64_t end) {
   const uint64_t s = unit / a.heads / a.rows;
   const uint64_t g = unit % a.heads / (a.heads / a.kv_heads);
-  const std::vector<float> q(a.q + unit * a.hd, a.q + (unit + 1) * a.hd);
+  std::vector<float> q(a.hd);
+  for (uint64_t e = 0; e < a.hd; ++e) q[e] = query(a, unit, e);
   const uint64_t from = begin / kAttentionChunk * kAttentionChunk;
   std::vector<float> score;
   for (uint64_t j = begin; j < end; ++j) {
@@ -37,7 +47,7 @@ State chunk(const AttentionArgs& a, uint64_t unit, uint64_t begin, uint64_t end)
     const float w = math::exp(score[j - begin] - c.m);
     weight[j - from] = w;
     for (uint64_t e = 0; e < a.vd; ++e) {
-      const uint64_t at = s * a.v.sequence_stride + g * a.v.head_stride + j * a.v.position_stride + e;
+      const uint64_t at = a.v_offset + s * a.v.sequence_stride + g * a.v.head_stride + j * a.v.position_stride + e;
       c.o[e] = math::fma(w, widen(a.v.type, a.v.data, at), c.o[e]);
     }
   }
@@ -67,10 +77,11 @@ void attend(const AttentionArgs& a, uint64_t unit) {
     for (uint64_t e = 0; e < a.vd; ++e) state.o[e] = math::fma(c.o[e], g, state.o[e] * f);
   }
   for (uint64_t e = 0; e < a.vd; ++e) {
-    float out = state.o[e] * (1.0f / state.l);
+    float& out = state.o[e];
+    out = out * (1.0f / state.l);
     if (a.gate != nullptr) out = out * activate(a.gate_act, a.gate[unit * a.vd + e]);
-    a.out[unit * a.vd + e] = out;
   }
+  store(a.out, unit, 0, state.o);
 }
 
 }  // namespace

@@ -36,6 +36,13 @@ void conv(const ConvArgs& a, Range range, std::byte*) {
   }
 }
 
+void conv_parts(const ConvPartsArgs& a, Range range, std::byte*) {
+  uint64_t item = 0;
+  for (uint64_t p = 0; p < a.count; ++p)
+    for (uint64_t own = 0; own < items(a.parts[p]); ++own, ++item)
+      if (item >= range.begin && item < range.end) conv(a.parts[p], {own, own + 1}, nullptr);
+}
+
 void delta_update(const DeltaArgs& a, Range range, std::byte*) {
   const uint64_t d = a.d;
   const uint64_t blocks = (d + kDeltaRows - 1) / kDeltaRows;
@@ -65,7 +72,7 @@ void delta_update(const DeltaArgs& a, Range range, std::byte*) {
           narrow(a.state_type, a.state, memory + j, math::fma(c, k[j], decayed[j]));
           stored[j] = widen(a.state_type, a.state, memory + j);
         }
-        a.out[unit * d + i] = lane_tree(stored, q) * math::rsq(static_cast<float>(d));
+        a.o[unit * d + i] = lane_tree(stored, q) * math::rsq(static_cast<float>(d));
       }
     }
   }
@@ -73,12 +80,13 @@ void delta_update(const DeltaArgs& a, Range range, std::byte*) {
 
 void delta_norm(const DeltaArgs& a, Range range, std::byte*) {
   for (uint64_t unit = range.begin; unit < range.end; ++unit) {
-    float* out = a.out + unit * a.d;
-    const std::vector<float> y = rms_norm(std::vector<float>(out, out + a.d), a.eps, a.norm, nullptr);
+    const float* o = a.o + unit * a.d;
+    std::vector<float> y = rms_norm(std::vector<float>(o, o + a.d), a.eps, a.norm, nullptr);
     for (uint64_t i = 0; i < a.d; ++i) {
       const float z = a.z[unit * a.d + i];
-      out[i] = y[i] * (a.gate == graph::GateKind::Silu ? math::silu(z) : math::sigmoid(z));
+      y[i] = y[i] * (a.gate == graph::GateKind::Silu ? math::silu(z) : math::sigmoid(z));
     }
+    store(a.out, unit, 0, y);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "lane/cpu/reference/reference.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tw::lane::cpu::reference {
 namespace {
@@ -82,6 +83,50 @@ std::vector<float> rms_norm(const std::vector<float>& v, float eps, const float*
     if (bias != nullptr) y[i] = y[i] + bias[i];
   }
   return y;
+}
+
+void quantize(const float* x, const QuantView& to, uint64_t block, int words) {
+  const float steps = words == 1 ? 127.0f : 32512.0f;
+  float largest = 0;
+  for (uint64_t i = 0; i < 32; ++i)
+    largest = std::isnan(x[i]) || std::isnan(largest) ? std::nanf("") : std::max(largest, std::fabs(x[i]));
+  const bool empty = largest < 0x1p-100f;
+  to.scale[block] = empty ? 0.0f : largest / steps;
+  uint32_t sum_high = 0;
+  uint32_t sum_low = 0;
+  for (uint64_t i = 0; i < 32; ++i) {
+    const float scaled = empty ? 0.0f : x[i] * (steps / largest);
+    // Only a block with a NaN or an infinity is out of range; its values mean nothing, its scale says so.
+    const int32_t v = std::fabs(scaled) < 0x1p31f ? static_cast<int32_t>(std::nearbyint(scaled)) : INT32_MIN;
+    const int32_t high = words == 1 ? v : static_cast<int32_t>(static_cast<uint32_t>(v) + 128u) >> 8;
+    const auto low = static_cast<int32_t>(static_cast<uint32_t>(v) - 256u * static_cast<uint32_t>(high));
+    to.high[block * 32 + i] = static_cast<int8_t>(high);
+    sum_high += static_cast<uint32_t>(high);
+    if (words == 1) continue;
+    to.low[block * 32 + i] = static_cast<int8_t>(low);
+    to.wide[block * 32 + i] = static_cast<int16_t>(v);
+    sum_low += static_cast<uint32_t>(low);
+  }
+  to.sum_high[block] = static_cast<int32_t>(sum_high);
+  if (words == 2) to.sum_low[block] = static_cast<int32_t>(sum_low);
+}
+
+void store(const Store& to, uint64_t unit, uint64_t first, const std::vector<float>& values) {
+  const uint64_t row = (to.position != nullptr ? static_cast<uint64_t>(*to.position) : to.fixed) - 1;
+  const uint64_t begin = row * to.row_pitch + unit * to.unit_pitch + to.unit_offset + first;
+  for (uint64_t i = 0; to.data != nullptr && i < values.size(); ++i) {
+    uint64_t at = begin + i;
+    if (to.form != Store::Form::Rows) {
+      const uint64_t j = at / to.row_pitch;
+      const uint64_t head = at % to.row_pitch / to.head_width;
+      const uint64_t e = at % to.row_pitch % to.head_width;
+      const bool blocks = to.form == Store::Form::KeyBlocks;
+      at = head * to.head_stride + (blocks ? (j / 16 * to.head_width + e) * 16 + j % 16 : j * to.head_width + e);
+    }
+    narrow(to.type, to.data, at, values[i]);
+  }
+  for (uint64_t i = 0; to.quant.scale != nullptr && i < values.size(); i += 32)
+    quantize(values.data() + i, to.quant, (begin + i) / 32, to.words);
 }
 
 }  // namespace tw::lane::cpu::reference

@@ -30,11 +30,14 @@ void binary(const BinaryArgs& a, Range range, std::byte*) {
   const uint64_t blocks = (cols + kElementBlock - 1) / kElementBlock;
   for (uint64_t item = range.begin; item < range.end; ++item) {
     const uint64_t row = item / blocks;
+    const uint64_t first = row * cols + item % blocks * kElementBlock;
+    std::vector<float> y;
     each({item % blocks, item % blocks + 1}, cols, [&](uint64_t c) {
-      float b = a.b[a.row != 0 && a.scalar ? row : c];
+      float b = a.b[a.row != 0 && a.scalar ? row : row * a.b_pitch + c];
       if (a.gated) b = activate(a.act, b);
-      a.out[row * cols + c] = combine(a.op, a.a[row * cols + c], b);
+      y.push_back(combine(a.op, a.a[row * cols + c], b));
     });
+    store(a.out, 0, first, y);
   }
 }
 
@@ -43,7 +46,9 @@ void scale(const ScaleArgs& a, Range range, std::byte*) {
 }
 
 void swiglu(const SwiGluArgs& a, Range range, std::byte*) {
-  each(range, a.n, [&](uint64_t i) { a.out[i] = math::silu(a.g[i]) * a.u[i]; });
+  std::vector<float> y;
+  each(range, a.n, [&](uint64_t i) { y.push_back(math::silu(a.g[i]) * a.u[i]); });
+  store(a.out, 0, range.begin * kElementBlock, y);
 }
 
 void unary(const UnaryArgs& a, Range range, std::byte*) {
@@ -68,6 +73,13 @@ void copy(const CopyArgs& a, Range range, std::byte*) {
   for (uint64_t u = range.begin; u < range.end; ++u)
     for (uint64_t i = 0; i < a.width; ++i)
       narrow(a.y_type, a.y, a.y_offset + u * a.y_pitch + i, widen(a.x_type, a.x, a.x_offset + u * a.x_pitch + i));
+}
+
+void join(const JoinArgs& a, Range range, std::byte*) {
+  for (uint64_t u = range.begin; u < range.end; ++u) {
+    store(a.y, u, 0, std::vector<float>(a.a + u * a.ha, a.a + (u + 1) * a.ha));
+    store(a.y, u, a.ha, std::vector<float>(a.b + u * a.hb, a.b + (u + 1) * a.hb));
+  }
 }
 
 void transpose(const TransposeArgs& a, Range range, std::byte*) {

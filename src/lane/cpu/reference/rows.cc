@@ -27,7 +27,8 @@ void norm(const NormArgs& a, Range range, std::byte*) {
       for (float& x : v) x = x - mean;
     }
     const Row y = rms_norm(v, a.eps, a.weight, a.bias);
-    std::copy(y.begin(), y.end(), a.out + r * a.out_pitch);
+    store(a.out, r, 0, y);
+    store(a.quantized, r, 0, y);
   }
 }
 
@@ -55,33 +56,11 @@ void softmax(const SoftmaxArgs& a, Range range, std::byte*) {
 
 void quant(const QuantArgs& a, Range range, std::byte*) {
   const uint64_t blocks = (a.cols + 31) / 32;
-  const float steps = a.words == 1 ? 127.0f : 32512.0f;
   for (uint64_t b = range.begin; b < range.end; ++b) {
-    float x[32] = {};
+    Row x(32, 0.0f);
     for (uint64_t i = 0; i < 32 && b % blocks * 32 + i < a.cols; ++i)
       x[i] = a.x[b / blocks * a.pitch + b % blocks * 32 + i];
-    float largest = 0;
-    for (const float v : x)
-      largest = std::isnan(v) || std::isnan(largest) ? std::nanf("") : std::max(largest, std::fabs(v));
-    const bool empty = largest < 0x1p-100f;
-    a.to.scale[b] = empty ? 0.0f : largest / steps;
-    uint32_t sum_high = 0;
-    uint32_t sum_low = 0;
-    for (uint64_t i = 0; i < 32; ++i) {
-      const float scaled = empty ? 0.0f : x[i] * (steps / largest);
-      // Only a block with a NaN or an infinity is out of range; its values mean nothing, its scale says so.
-      const int32_t v = std::fabs(scaled) < 0x1p31f ? static_cast<int32_t>(std::nearbyint(scaled)) : INT32_MIN;
-      const int32_t high = a.words == 1 ? v : static_cast<int32_t>(static_cast<uint32_t>(v) + 128u) >> 8;
-      const auto low = static_cast<int32_t>(static_cast<uint32_t>(v) - 256u * static_cast<uint32_t>(high));
-      a.to.high[b * 32 + i] = static_cast<int8_t>(high);
-      sum_high += static_cast<uint32_t>(high);
-      if (a.words == 1) continue;
-      a.to.low[b * 32 + i] = static_cast<int8_t>(low);
-      a.to.wide[b * 32 + i] = static_cast<int16_t>(v);
-      sum_low += static_cast<uint32_t>(low);
-    }
-    a.to.sum_high[b] = static_cast<int32_t>(sum_high);
-    if (a.words == 2) a.to.sum_low[b] = static_cast<int32_t>(sum_low);
+    quantize(x.data(), a.to, b, a.words);
   }
 }
 
@@ -100,8 +79,15 @@ void rope(const RopeArgs& a, Range range, std::byte*) {
       y[i] = math::fma(x[i], c, -(x[i + a.half] * s));
       y[i + a.half] = math::fma(x[i], s, x[i + a.half] * c);
     }
-    std::copy(y.begin(), y.end(), a.y + head * a.y_pitch);
+    store(a.y, head, 0, y);
   }
+}
+
+void rope_parts(const RopePartsArgs& a, Range range, std::byte*) {
+  uint64_t item = 0;
+  for (uint64_t s = 0; s < a.count; ++s)
+    for (uint64_t head = 0; head < a.sides[s].heads; ++head, ++item)
+      if (item >= range.begin && item < range.end) rope(a.sides[s], {head, head + 1}, nullptr);
 }
 
 void argmax_scan(const ArgMaxArgs& a, Range range, std::byte*) {
@@ -124,6 +110,11 @@ void argmax_merge(const ArgMaxArgs& a, Range range, std::byte*) {
     for (uint64_t i = 1; i < a.n; ++i)
       if (a.x[r * a.n + i] > a.x[r * a.n + best]) best = i;
     a.out[r] = static_cast<int32_t>(best + 1);
+    const uint64_t each = a.rows / a.sequences;
+    if (a.token != nullptr && r % each == each - 1) {
+      a.token[r / each] = a.out[r];
+      a.position[r / each] += a.consumed;
+    }
   }
 }
 

@@ -36,11 +36,12 @@ inline std::vector<Lane> lanes() {
 
 // Runs all items, in three uneven parts from the last to the first.
 template <class Args>
-void launch(Kernel<Args> kernel, const Args& args, uint64_t count, size_t scratch_bytes = 0) {
-  std::vector<std::byte> storage(scratch_bytes + 64);
+void launch(Kernel<Args> kernel, const Args& args, uint64_t count, size_t bytes = 0) {
+  if constexpr (requires { scratch_bytes(args); }) bytes = scratch_bytes(args);
+  std::vector<std::byte> storage(bytes + 64);
   void* scratch = storage.data();
   size_t space = storage.size();
-  std::align(64, scratch_bytes, scratch, space);
+  std::align(64, bytes, scratch, space);
   const uint64_t cut1 = count / 3;
   const uint64_t cut2 = cut1 + (count - cut1 + 1) / 2;
   for (const Range range : {Range{cut2, count}, Range{cut1, cut2}, Range{0, cut1}})

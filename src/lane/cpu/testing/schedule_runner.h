@@ -47,6 +47,9 @@ class TestSchedule {
   // More than one sequence: the schedule of a batch. States are then of the sequence that they name.
   explicit TestSchedule(Numerics numerics, uint32_t sequences = 1);
 
+  // Another form than a decode step or a batch.
+  void set_form(graph::Form form) { schedule_.form = form; }
+
   // ---- buffers ----
 
   BufferId computed(const std::string& name, uint64_t rows, uint64_t cols, Dtype dtype = Dtype::F32);
