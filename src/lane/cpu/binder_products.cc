@@ -261,6 +261,7 @@ Result<void> Binder::bind(const Fold& l) {
 // Makes the items of a call a whole number of each of the rows, if it can be.
 bool Binder::cut_by_rows(Call& call, const Launch& launch, uint64_t rows) {
   if (const auto* sum = std::get_if<Binary>(&launch); sum != nullptr && sum->row == 0) {
+    if (sum->forms.quantized && sum->n / rows % kQuantBlock != 0) return false;
     auto& a = *static_cast<BinaryArgs*>(call.args);
     a.row = a.b_pitch = a.n / rows;
     a.scalar = false;
