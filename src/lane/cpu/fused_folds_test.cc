@@ -186,6 +186,35 @@ TEST(Folds, TheNormOfAProductRunsWhereItsLastOutputsAreMade) {
           }
 }
 
+// Two products of one activation, the heads of the first rotated.
+TEST(Folds, TheRotationOfProductsRunsWhereTheLastOfAllIsMade) {
+  constexpr uint64_t kHeads = 3, kWidth = 24, kOut = kHeads * kWidth;
+  for (const Format format : {Format::Q4_K, Format::Q6_K, Format::TQ2_0, Format::BF16})
+    for (const Numerics numerics : kTestNumerics)
+      for (const uint64_t m : {1, 17}) {
+        SCOPED_TRACE(fmt::format("{} {} m {}", gguf::name(format), name(numerics), m));
+        expect_as_apart(numerics, [&](TestSchedule& s, bool fused) {
+          const BufferId x = s.input("x", m, 256, test_values(m * 256, 1));
+          if (reads_quantized(numerics, format)) s.add(Quant{x, m * 256});
+          GemmParts products;
+          products.x = x, products.format = format, products.k = 256, products.m = m;
+          const BufferId heads = s.computed("heads", m, kOut), values = s.computed("values", m, 33);
+          products.parts.push_back({s.weight("wq", format, kOut, 256, 2), kNoBuffer, own(heads), kOut});
+          products.parts.push_back({s.weight("wv", format, 33, 256, 3), kNoBuffer, own(values), 33});
+          Rope rope;
+          rope.x = heads;
+          rope.cos = s.constant("cos", 40, kWidth / 2, test_values(40 * kWidth / 2, 4));
+          rope.sin = s.constant("sin", 40, kWidth / 2, test_values(40 * kWidth / 2, 5));
+          rope.position = s.integers("at", {6});
+          rope.norm = HeadNorm{s.constant("head_w", 1, kWidth, test_values(kWidth, 6)), 1e-5F};
+          rope.y = own(s.computed("rotated", m, kOut));
+          rope.heads = m * kHeads, rope.per_row = kHeads, rope.width = kWidth, rope.half = kWidth / 2;
+          add_both(s, fused, products, rope);
+          return Watched{{heads, values, rope.y.buf}, {}};
+        });
+      }
+}
+
 TEST(Folds, GatheredRowsAreNormedAsTheyCome) {
   for (const uint64_t rows : {1, 2, 19})
     for (const bool checkpoint : {true, false})
