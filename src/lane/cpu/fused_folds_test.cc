@@ -128,31 +128,39 @@ TEST(FusedMixtures, LandInRowsOfATable) {
 // A norm whose operand `added` is x or the added one, with the fields that `kind` turns on.
 struct NormCase {
   bool added = false, sum = false, pre = false, layer = false;
-  uint64_t heads = 1;  // a row is normed as so many
+  bool quantized = false;  // beside the plain result, where the numerics and the width allow
+  uint64_t heads = 1;      // a row is normed as so many
 };
-constexpr NormCase kNorms[] = {
-    {}, {.added = true, .sum = true}, {.added = true, .sum = true, .pre = true}, {.layer = true}};
+constexpr NormCase kNorms[] = {{},
+                               {.added = true, .sum = true},
+                               {.added = true, .sum = true, .pre = true},
+                               {.layer = true},
+                               {.added = true, .quantized = true}};
 
 // The norm of `rows` rows of `cols` values of `made`, and what it writes.
 struct NormOf {
   Norm launch;
-  std::vector<BufferId> results;
+  Watched results;
 };
-NormOf norm_of(TestSchedule& s, const NormCase& c, BufferId made, uint64_t rows, uint64_t cols) {
+NormOf norm_of(TestSchedule& s, Numerics numerics, const NormCase& c, BufferId made, uint64_t rows, uint64_t cols) {
   NormOf norm;
   Norm& l = norm.launch;
   l.rows = rows * c.heads, l.cols = cols / c.heads, l.eps = 1e-5F;
   l.w = s.constant("norm_w", 1, l.cols, test_values(l.cols, 31));
   l.out = s.computed("normed", rows, cols);
-  norm.results.push_back(l.out);
+  norm.results.plain.push_back(l.out);
   l.x = made;
   if (c.added) {
     l.x = s.input("residual", rows, cols, test_values(rows * cols, 32));
     l.add = made;
   }
-  if (c.sum) norm.results.push_back(l.sum = s.computed("sum", rows, cols));
+  if (c.sum) norm.results.plain.push_back(l.sum = s.computed("sum", rows, cols));
   if (c.pre) l.pre = PreNorm{s.constant("pre_w", 1, l.cols, test_values(l.cols, 33)), 1e-6F};
   if (c.layer) l.norm = graph::NormKind::Layer;
+  if (c.quantized && quantizes(numerics) && l.cols % kQuantBlock == 0) {
+    l.forms.quantized = true;
+    norm.results.quantized.push_back(l.out);
+  }
   return norm;
 }
 
@@ -174,19 +182,19 @@ TEST(Folds, TheNormOfAProductRunsWhereItsLastOutputsAreMade) {
               const BufferId x = s.input("x", m, 256, test_values(m * 256, 1));
               if (reads_quantized(numerics, format)) s.add(Quant{x, m * 256});
               const BufferId y = s.computed("y", m, n);
-              const NormOf then = norm_of(s, norm, y, m, n);
+              const NormOf then = norm_of(s, numerics, norm, y, m, n);
               const BufferId w = s.weight("w", format, n, 256, 2);
               Launch product = product_of<Gemv>(x, w, format, y, 256, n, m);
               if (!gguf::is_quantized(format)) product = product_of<GemvF32>(x, w, format, y, 256, n, m);
               add_both(s, fused, product, then.launch);
-              Watched watched{then.results, {}};
+              Watched watched = then.results;
               watched.plain.push_back(y);
               return watched;
             });
           }
 }
 
-// Two products of one activation, the heads of the first rotated.
+// Two products of one activation, heads and one key, rotated, the key into its cache.
 TEST(Folds, TheRotationOfProductsRunsWhereTheLastOfAllIsMade) {
   constexpr uint64_t kHeads = 3, kWidth = 24, kOut = kHeads * kWidth;
   for (const Format format : {Format::Q4_K, Format::Q6_K, Format::TQ2_0, Format::BF16})
@@ -198,19 +206,24 @@ TEST(Folds, TheRotationOfProductsRunsWhereTheLastOfAllIsMade) {
           if (reads_quantized(numerics, format)) s.add(Quant{x, m * 256});
           GemmParts products;
           products.x = x, products.format = format, products.k = 256, products.m = m;
-          const BufferId heads = s.computed("heads", m, kOut), values = s.computed("values", m, 33);
+          const BufferId heads = s.computed("heads", m, kOut), unrotated = s.computed("keys", m, kWidth);
           products.parts.push_back({s.weight("wq", format, kOut, 256, 2), kNoBuffer, own(heads), kOut});
-          products.parts.push_back({s.weight("wv", format, 33, 256, 3), kNoBuffer, own(values), 33});
-          Rope rope;
-          rope.x = heads;
+          products.parts.push_back({s.weight("wk", format, kWidth, 256, 3), kNoBuffer, own(unrotated), kWidth});
+          RopeParts rope;
           rope.cos = s.constant("cos", 40, kWidth / 2, test_values(40 * kWidth / 2, 4));
           rope.sin = s.constant("sin", 40, kWidth / 2, test_values(40 * kWidth / 2, 5));
           rope.position = s.integers("at", {6});
-          rope.norm = HeadNorm{s.constant("head_w", 1, kWidth, test_values(kWidth, 6)), 1e-5F};
-          rope.y = own(s.computed("rotated", m, kOut));
-          rope.heads = m * kHeads, rope.per_row = kHeads, rope.width = kWidth, rope.half = kWidth / 2;
+          rope.width = kWidth, rope.half = kWidth / 2;
+          RopeSide queries, keys;
+          queries.x = heads, queries.y = own(s.computed("rotated", m, kOut));
+          queries.norm = HeadNorm{s.constant("head_w", 1, kWidth, test_values(kWidth, 6)), 1e-5F};
+          queries.heads = m * kHeads, queries.per_row = kHeads;
+          keys.x = unrotated, keys.heads = m, keys.per_row = 1;
+          keys.y.buf = s.state("cache", 40, kWidth, Dtype::F16, {lane::Layout::Kind::KeyBlocks, 1, kWidth});
+          keys.y.row = RowAt{rope.position, 0, kWidth};
+          rope.sides = {queries, keys};
           add_both(s, fused, products, rope);
-          return Watched{{heads, values, rope.y.buf}, {}};
+          return Watched{{heads, unrotated, queries.y.buf, keys.y.buf}, {}};
         });
       }
 }
@@ -229,9 +242,9 @@ TEST(Folds, GatheredRowsAreNormedAsTheyCome) {
           if (checkpoint) gather.format = Format::Q6_K;
           gather.cols = 256, gather.rows = rows, gather.scale = 1.5F;
           gather.out = s.computed("rows", rows, 256);
-          const NormOf then = norm_of(s, {.heads = heads}, gather.out, rows, 256);
+          const NormOf then = norm_of(s, Numerics::Int8, {.heads = heads}, gather.out, rows, 256);
           add_both(s, fused, gather, then.launch);
-          Watched watched{then.results, {}};
+          Watched watched = then.results;
           watched.plain.push_back(gather.out);
           return watched;
         });
@@ -247,9 +260,9 @@ TEST(Folds, AMixtureIsNormedRowByRow) {
           if (quantizes(numerics)) s.add(Quant{x, rows * c.d});
           Moe moe = mixture_of(s, c, x);
           moe.y = own(s.computed("y", rows, c.d));
-          const NormOf then = norm_of(s, norm, moe.y.buf, rows, c.d);
+          const NormOf then = norm_of(s, numerics, norm, moe.y.buf, rows, c.d);
           add_both(s, fused, moe, then.launch);
-          Watched watched{then.results, {}};
+          Watched watched = then.results;
           watched.plain.push_back(moe.y.buf);
           return watched;
         });
@@ -273,7 +286,7 @@ TEST(Folds, AMixtureIsSummedWithAnotherArrayAndNormed) {
             sum.b = s.input("other", 1, other, test_values(other, 9));
             sum.out = s.computed("total", rows, c.d);
             sum.row = row, sum.scalar = scalar, sum.n = rows * c.d;
-            const NormOf then = norm_of(s, norm, sum.out, rows, c.d);
+            const NormOf then = norm_of(s, Numerics::Int8, norm, sum.out, rows, c.d);
             if (fused) {
               s.add(Fold{{Fold{{moe, sum}}, then.launch}});
             } else {
@@ -281,7 +294,7 @@ TEST(Folds, AMixtureIsSummedWithAnotherArrayAndNormed) {
               s.add(sum);
               s.add(then.launch);
             }
-            Watched watched{then.results, {}};
+            Watched watched = then.results;
             watched.plain.push_back(sum.out);
             watched.plain.push_back(moe.y.buf);
             return watched;
@@ -294,7 +307,7 @@ TEST(Folds, WhatFollowsWaitsForAFold) {
   for (const uint32_t threads : {1, 2, 3}) {
     TestSchedule s(Numerics::Int8);
     const BufferId x = s.input("x", 1, 256, test_values(256, 1)), y = s.computed("y", 1, 320);
-    const NormOf then = norm_of(s, {}, y, 1, 320);
+    const NormOf then = norm_of(s, Numerics::Int8, {}, y, 1, 320);
     s.add(Quant{x, 256});
     const BufferId w = s.weight("w", Format::Q8_0, 320, 256, 2), v = s.weight("v", Format::Q8_0, 320, 320, 3);
     s.add(Fold{{product_of<Gemv>(x, w, Format::Q8_0, y, 256, 320, 1), then.launch}});
