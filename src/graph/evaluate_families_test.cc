@@ -254,6 +254,17 @@ TEST(Mixtures, ASelectionBiasChoosesButDoesNotWeigh) {
                 mixed(m, {3, 2}, softmaxed(m.logits), 1));
 }
 
+TEST(Mixtures, AScaleOfAnExpertIsOfItsOutputNotOfItsWeight) {
+  const Mixture m;
+  const std::string scale = "const es 1x4 = [9 0.5 9 9]\n";
+  std::vector<double> want = m.down(1, silu(m.gate(1, 1, 2)) * m.up(1, 1, 2));
+  for (double& value : want) value *= 0.5;
+  expect_values(
+      value_of(m.text() + scale + std::string(kMoe) + ", expert_scale=es) experts=4 used=1 hidden=1 renormalize=true",
+               "y"),
+      want);
+}
+
 TEST(Mixtures, TheLowerIndexWinsATie) {
   const Mixture m;
   const std::string even = "const rb 1x4 = [-0.5 -2 -1 1]\n";  // every logit is 0

@@ -90,6 +90,8 @@ std::vector<double> expert(const Moe& op, const Call& call, uint64_t e, const st
   }
   for (uint64_t o = 0; o < y.size(); ++o)
     y[o] = dot(down.row(e * y.size() + o), hidden) + item_or_zero(call, "down_bias", e, o);
+  if (call.has("expert_scale"))
+    for (double& value : y) value *= call["expert_scale"](0, e);
   return y;
 }
 

@@ -302,6 +302,7 @@ Result<Shape> infer(const Moe& op, Operands& o) {
   o.expect_shape("up_bias", experts, hidden);
   o.expect_shape("down_bias", experts, d);
   o.expect_shape("select_bias", 1, experts);
+  o.expect_shape("expert_scale", 1, experts);
   return same_as(o, "x");
 }
 

@@ -377,10 +377,10 @@ struct GatedDelta {
 //     best, when it holds one expert), and only the `groups_kept` best groups stay in the choice
 //   e_1..e_used = the largest sel, the lower index first when equal;  w_i = P[e_i] (* scale without renormalize)
 //   x' = w_i x with weigh_inputs, else x
-//   h_i = act(gate[e_i] x' + gate_bias, up[e_i] x' + up_bias),  y_i = down[e_i] h_i + down_bias
+//   h_i = act(gate[e_i] x' + gate_bias, up[e_i] x' + up_bias),  y_i = (down[e_i] h_i + down_bias) (* expert_scale)
 //   out = sum of y_i with weigh_inputs, else sum of w_i y_i; with renormalize / max(sum of w_i, 2^-14) * scale
 // x: m x d; router: d x experts; gate, up: experts*hidden x d (row e*hidden + o); down: experts*d x hidden;
-// router_bias, select_bias: 1 x experts; gate_bias, up_bias: experts x hidden; down_bias: experts x d.
+// router_bias, select_bias, expert_scale: 1 x experts; gate_bias, up_bias: experts x hidden; down_bias: experts x d.
 // Requires not both weigh_inputs and renormalize.
 struct Moe {
   static constexpr std::string_view kName = "moe";
@@ -393,7 +393,8 @@ struct Moe {
                                         OperandDecl{"gate_bias", Access::Read, true},
                                         OperandDecl{"up_bias", Access::Read, true},
                                         OperandDecl{"down_bias", Access::Read, true},
-                                        OperandDecl{"select_bias", Access::Read, true}};
+                                        OperandDecl{"select_bias", Access::Read, true},
+                                        OperandDecl{"expert_scale", Access::Read, true}};
   uint32_t experts = 1;
   uint32_t used = 1;
   uint32_t hidden = 1;

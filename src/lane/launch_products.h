@@ -194,7 +194,7 @@ struct Moe {
   static constexpr std::string_view kKind = "moe";
   BufferId x = kNoBuffer, router = kNoBuffer, gate = kNoBuffer, up = kNoBuffer, down = kNoBuffer;
   BufferId router_bias = kNoBuffer, gate_bias = kNoBuffer, up_bias = kNoBuffer, down_bias = kNoBuffer;
-  BufferId select_bias = kNoBuffer;
+  BufferId select_bias = kNoBuffer, expert_scale = kNoBuffer;
   gguf::Format router_format = gguf::Format::F32;
   std::array<gguf::Format, 3> formats{};  // gate, up, down
   Dst y;
@@ -222,6 +222,7 @@ struct Moe {
     v.read("up_bias", s.up_bias);
     v.read("down_bias", s.down_bias);
     v.read("select_bias", s.select_bias);
+    v.read("expert_scale", s.expert_scale);
     v.dst("y", s.y, s.rows, s.d, true, OutForms{});
     if (s.shared) {
       v.weight("shared_gate", s.shared->wg);

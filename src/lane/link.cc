@@ -237,6 +237,7 @@ class Linker {
     launch.x = buffer("x"), launch.router = buffer("router");
     launch.gate = buffer("gate"), launch.up = buffer("up"), launch.down = buffer("down");
     launch.router_bias = buffer("router_bias"), launch.select_bias = buffer("select_bias");
+    launch.expert_scale = buffer("expert_scale");
     launch.gate_bias = buffer("gate_bias"), launch.up_bias = buffer("up_bias"), launch.down_bias = buffer("down_bias");
     launch.router_format = router.format;
     launch.formats = {gate.format, up.format, down.format};

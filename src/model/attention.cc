@@ -162,6 +162,7 @@ void Attention::place(Placer& placer, const std::string& block) const {
                               {"attn_v", kv_heads, value_width, 0}};
   uint32_t from = 0;
   for (const Projection& part : parts) {
+    if (caches_of && part.name != "attn_q") break;
     for (const std::string_view kind : {".weight", ".bias"}) {
       const std::string fused = fmt::format("{}attn_qkv{}", block, kind);
       const std::string name = fmt::format("{}{}{}", block, part.name, kind);
@@ -188,7 +189,7 @@ void Attention::place(Placer& placer, const std::string& block) const {
     placer.vector(name, name, split_half_order({0, spanned, key_width, 0, pairs}));
   };
   place_norm("attn_q", row_norms ? heads : 1);
-  place_norm("attn_k", row_norms ? kv_heads : 1);
+  if (!caches_of) place_norm("attn_k", row_norms ? kv_heads : 1);
 }
 
 TensorId Attention::write_heads(SequenceWriter& own, const std::string& block, std::string_view which,
@@ -208,10 +209,22 @@ TensorId Attention::write_heads(SequenceWriter& own, const std::string& block, s
   return rows;
 }
 
+Attention::Caches Attention::write_caches(SequenceWriter& own, const std::string& block, TensorId k, TensorId v) const {
+  const std::string stem = caches_of ? fmt::format("blk.{}.", *caches_of) : block;
+  const Caches caches{own.state(stem + "k_cache", own.step().context(), kv_heads * key_width),
+                      own.state(stem + "v_cache", own.step().context(), kv_heads * value_width)};
+  if (caches_of) return caches;
+  own.set_cache(caches.keys, write_heads(own, block, "k", k));
+  TensorId rows = own.rows(block + "v_row", v);
+  if (value_norms) rows = own.add(block + "v_norm", graph::RowNorm{.eps = eps, .width = value_width}, {rows});
+  own.set_cache(caches.values, rows);
+  return caches;
+}
+
 TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x) const {
   TensorId q = step.product(block + "q", x, block + "attn_q");
-  const TensorId k = step.product(block + "k", x, block + "attn_k");
-  const TensorId v = step.product(block + "v", x, block + "attn_v");
+  const TensorId k = caches_of ? graph::kNoTensor : step.product(block + "k", x, block + "attn_k");
+  const TensorId v = step.has(block + "attn_v.weight") ? step.product(block + "v", x, block + "attn_v") : k;
   TensorId gate = graph::kNoTensor;
   if (gated) {
     const TensorId both = q;
@@ -220,15 +233,11 @@ TensorId Attention::write(StepWriter& step, const std::string& block, TensorId x
   }
   TensorId out = step.each_sequence(block + "attn", heads * value_width, [&](SequenceWriter& own) {
     const TensorId own_q = write_heads(own, block, "q", q);
-    const TensorId own_k = write_heads(own, block, "k", k);
-    const TensorId k_cache = own.state(block + "k_cache", step.context(), kv_heads * key_width);
-    const TensorId v_cache = own.state(block + "v_cache", step.context(), kv_heads * value_width);
-    own.set_cache(k_cache, own_k);
-    own.set_cache(v_cache, own.rows(block + "v_row", v));
+    const Caches caches = write_caches(own, block, k, v);
     return own.add(
         block + "attn",
         graph::Attention{.heads = heads, .kv_heads = kv_heads, .scale = scale, .softcap = softcap, .window = window},
-        {own_q, k_cache, v_cache, own.position(), step.optional(block + "attn_sinks.weight")});
+        {own_q, caches.keys, caches.values, own.position(), step.optional(block + "attn_sinks.weight")});
   });
   if (gated) {
     const TensorId open = step.activate(block + "gate_sigmoid", graph::ActivationKind::Sigmoid, gate);

@@ -1,9 +1,10 @@
 #pragma once
 
 // Grouped-query attention over a key and a value cache: projections, optional norms of heads, rotation, optional output
-// gate, output product.
+// gate, output product. Without attn_v the keys, before norm and rotation, are the values.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,18 +24,22 @@ struct Attention {
   float eps = 0;                // of the head norms
   bool head_norms = false;      // attn_q_norm, attn_k_norm, of every head
   bool row_norms = false;       // attn_q_norm, attn_k_norm, of all heads of a row as one
+  bool value_norms = false;     // heads of v are normed without a weight
   bool unit_heads = false;      // heads of q and k are normed without a weight, after they rotate
   bool tempered = false;        // queries are stretched with the position, by the tables "temperature"
   bool gated = false;           // attn_q holds [query | gate] a head; sigmoid(gate) multiplies the output
   bool adjacent_pairs = false;  // the file's weights are for pairs (2i, 2i + 1)
   std::string rope = "rope";    // prefix of the rotation tables
   graph::Window window;
+  std::optional<uint32_t> caches_of;  // an earlier layer, whose keys and values this one attends in place of its own
 
   // Prefix of the rotation tables this layer reads; empty when it rotates nothing.
   [[nodiscard]] std::string_view rotation() const { return rotated == 0 ? std::string_view() : rope; }
   [[nodiscard]] uint32_t query_rows() const { return heads * key_width * (gated ? 2 : 1); }
 
-  [[nodiscard]] std::vector<Part> parts() const { return {Part::Attention}; }
+  [[nodiscard]] std::vector<Part> parts() const {
+    return {Part::Attention, caches_of ? Part::OthersCaches : Part::OwnCaches};
+  }
   void add_dims(Dims& dims) const;
   void place(Placer& placer, const std::string& block) const;
   graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;
@@ -43,6 +48,11 @@ struct Attention {
   // The sequence's own rows of all queries or keys (`which` is "q" or "k"), normed and rotated.
   graph::TensorId write_heads(SequenceWriter& own, const std::string& block, std::string_view which,
                               graph::TensorId all) const;
+  // The caches this layer attends: its own, into which the sequence's rows of `k` and `v` are set, or another layer's.
+  struct Caches {
+    graph::TensorId keys, values;
+  };
+  Caches write_caches(SequenceWriter& own, const std::string& block, graph::TensorId k, graph::TensorId v) const;
 };
 
 // Keys and tensors of every attention; its projections may come fused.

@@ -109,7 +109,11 @@ void set_window(const Decoder& decoder, const graph::Window& window, Attention& 
 Layout layout_of(const Decoder& decoder) {
   Layout out;
   out.blocks = decoder.blocks;
-  out.dims = {{"width", decoder.width}, {"vocabulary", decoder.vocabulary}, {"pairs", decoder.rope.pairs()}};
+  out.dims = {
+      {"width", decoder.width}, {"vocabulary", decoder.vocabulary}, {"pairs", decoder.rope.pairs()}, {"one", 1}};
+  const bool inputs = decoder.inputs.width > 0;
+  decoder.inputs.add_dims(out.dims);
+  if (inputs) out.parts.push_back(Part::ModelInputs);
   for (const DecoderLayer& layer : decoder.layers) {
     LayerLayout own{{Part::Layer}, out.dims};
     const auto add = [&](const auto& part) {
@@ -119,6 +123,7 @@ Layout layout_of(const Decoder& decoder) {
     };
     std::visit(add, layer.mix);
     std::visit(add, layer.feed);
+    if (inputs) own.parts.push_back(Part::LayerInput);
     out.layers.push_back(std::move(own));
   }
   return out;
@@ -136,6 +141,11 @@ Result<void> read_divisors(const Placer& placer, RopeSpec& rope) {
                     fmt::format("it holds {}, and frequencies are divided by its values", divisor));
   rope.divisors.assign(divisors.begin(), divisors.end());
   return {};
+}
+
+// A layer's factor, where the file has one, as a row.
+void place_output_scale(Placer& placer, const std::string& name, uint32_t width) {
+  if (placer.has(name)) placer.values(name, {1, width}, std::vector<float>(width, placer.widened(name)[0]));
 }
 
 void place_tables(Placer& placer, std::string_view name, Extent extent, RopeTables tables) {
@@ -164,6 +174,8 @@ Result<Weights> place_decoder(const gguf::Checkpoint& checkpoint, Decoder decode
     if (!stem.empty()) placer.vector(name, name);
   };
   norm("", decoder.final_norm);
+  const bool inputs = decoder.inputs.width > 0;
+  if (inputs) decoder.inputs.place(placer);
   for (size_t layer = 0; layer < decoder.layers.size(); ++layer) {
     const std::string block = block_name(layer);
     for (const std::string_view stem :
@@ -172,6 +184,8 @@ Result<Weights> place_decoder(const gguf::Checkpoint& checkpoint, Decoder decode
     const auto place = [&](const auto& half) { half.place(placer, block); };
     std::visit(place, decoder.layers[layer].mix);
     std::visit(place, decoder.layers[layer].feed);
+    if (inputs) decoder.inputs.place_layer(placer, block);
+    place_output_scale(placer, block + "layer_output_scale.weight", decoder.width);
   }
   TW_TRY_VOID(read_divisors(placer, decoder.rope));
   place_rotation(placer, decoder, "rope", decoder.rope, context);
@@ -186,6 +200,7 @@ graph::StepGraph write_decoder(const Decoder& decoder, const Weights& weights, s
   StepWriter step(weights, std::move(name), form, context);
   TensorId h = step.add("embedding", graph::RowsGather{}, {step.constant("token_embd.weight"), step.tokens()});
   h = step.scale("embedding_scaled", h, decoder.embedding_scale);
+  const TensorId inputs = decoder.inputs.width > 0 ? decoder.inputs.write(step, h) : graph::kNoTensor;
   for (size_t layer = 0; layer < decoder.layers.size(); ++layer) {
     const std::string block = block_name(layer);
     const auto normed = [&](std::string_view norm, TensorId x) {
@@ -203,6 +218,9 @@ graph::StepGraph write_decoder(const Decoder& decoder, const Weights& weights, s
     };
     add(decoder.layers[layer].mix, decoder.mix_norm, decoder.post_mix_norm, "mix", "mixed");
     add(decoder.layers[layer].feed, decoder.feed_norm, decoder.post_feed_norm, "feed", "out");
+    if (decoder.inputs.width > 0) h = decoder.inputs.write_layer(step, block, static_cast<uint32_t>(layer), h, inputs);
+    if (const TensorId factor = step.optional(block + "layer_output_scale.weight"); factor != graph::kNoTensor)
+      h = step.add(block + "out_scaled", graph::RowBroadcast{.op = graph::Arithmetic::Mul}, {h, factor});
   }
   const std::string final_norm = fmt::format("{}.weight", decoder.final_norm);
   step.finish_with_head(h, {.norm = final_norm,

@@ -1,7 +1,8 @@
 #pragma once
 
 // A decoder, as plain numbers: of every layer h += post_norm(mix(norm(h))) and h += post_norm(feed(norm(h))), where a
-// family leaves out the norms it has not; then a norm and the head.
+// family leaves out the norms it has not; then what the layer makes of its input, and a factor; in the end a norm and
+// the head.
 // A family fills this in from its hyperparameters; placing, checking and writing work from it alone.
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include "model/delta.h"
 #include "model/feed_forward.h"
 #include "model/latent.h"
+#include "model/layer_input.h"
+#include "model/paired_feed_forward.h"
 #include "model/rope_table.h"
 #include "model/short_conv.h"
 
@@ -23,7 +26,7 @@ namespace tw::model {
 
 struct DecoderLayer {
   std::variant<Attention, LatentAttention, DeltaNet, ChannelDelta, ShortConv> mix;
-  std::variant<DenseFeedForward, MixtureFeedForward> feed;
+  std::variant<DenseFeedForward, MixtureFeedForward, PairedFeedForward> feed;
 };
 
 struct Decoder {
@@ -45,6 +48,7 @@ struct Decoder {
   RopeSpec rope;            // tables "rope"
   RopeSpec window_rope;     // tables "rope_window", of layers whose rotation is another one
   Temperature temperature;  // tables "temperature", of layers whose queries grow with the position
+  LayerInputs inputs;
   std::vector<DecoderLayer> layers;
 };
 

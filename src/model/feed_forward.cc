@@ -288,6 +288,8 @@ void MixtureFeedForward::place_experts(Placer& placer, const std::string& block)
     const std::string name = fmt::format("{}ffn_{}_exps.bias", block, part);
     if (placer.has(name)) placer.table(name, name);
   }
+  const std::string scales = block + "ffn_down_exps.scale";
+  if (placer.has(scales)) placer.vector(scales, scales);
 }
 
 void MixtureFeedForward::place(Placer& placer, const std::string& block) const {
@@ -316,10 +318,11 @@ TensorId MixtureFeedForward::write(StepWriter& step, const std::string& block, T
                            .scale = scale,
                            .groups = groups,
                            .groups_kept = groups_kept};
-  const TensorId routed = step.add(
-      block + "ffn_moe", mixture,
-      {x, weight("gate_inp"), weight("gate_exps"), weight("up_exps"), weight("down_exps"), bias("ffn_gate_inp"),
-       bias("ffn_gate_exps"), bias("ffn_up_exps"), bias("ffn_down_exps"), bias("exp_probs_b")});
+  const TensorId routed =
+      step.add(block + "ffn_moe", mixture,
+               {x, weight("gate_inp"), weight("gate_exps"), weight("up_exps"), weight("down_exps"),
+                bias("ffn_gate_inp"), bias("ffn_gate_exps"), bias("ffn_up_exps"), bias("ffn_down_exps"),
+                bias("exp_probs_b"), step.optional(block + "ffn_down_exps.scale")});
   if (shared_hidden == 0) return routed;
   TensorId shared = write_gated(step, block, "_shexp", x);
   if (step.has(block + "ffn_gate_inp_shexp.weight")) {

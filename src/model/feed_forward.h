@@ -23,7 +23,8 @@ struct DenseFeedForward {
 };
 
 // A router's scores, the chosen experts, and what runs on every token beside them. Biases (of the router, of the
-// choice, of the experts), the shared expert's gate and merged gate and up matrices are used where the file has them.
+// choice, of the experts), scales of the experts' outputs, the shared expert's gate and merged gate and up matrices are
+// used where the file has them.
 struct MixtureFeedForward {
   uint32_t experts = 0;
   uint32_t used = 0;
@@ -40,10 +41,8 @@ struct MixtureFeedForward {
   [[nodiscard]] std::vector<Part> parts() const;
   void add_dims(Dims& dims) const;
   void place(Placer& placer, const std::string& block) const;
+  void place_experts(Placer& placer, const std::string& block) const;  // a part of place()
   graph::TensorId write(StepWriter& step, const std::string& block, graph::TensorId x) const;
-
- private:
-  void place_experts(Placer& placer, const std::string& block) const;
 };
 
 KeyTable dense_keys();

@@ -41,6 +41,7 @@ const FamilyInfo& gemma3_family() {
               {"hidden", 128},
               {"window", 16},
               {"period", 3},
+              {"logit_cap", 0},
               {"rope_base", 1000000},
               {"vocabulary", 384},
               {"context", 2048},

@@ -182,6 +182,42 @@ TEST(Refusal, TheLegacyLayoutOfQwen3NextIsNamed) {
   EXPECT_THAT(to_text(model.refusal()), HasSubstr("blk.0.ssm_in.weight"));
 }
 
+Refusal refusal_of(const ToyFile& file) {
+  const std::vector<std::byte> bytes = file.bytes();
+  auto checkpoint = gguf::Checkpoint::parse(bytes, "toy.gguf");
+  EXPECT_TRUE(checkpoint.ok());
+  const auto model = Model::load(*checkpoint);
+  EXPECT_FALSE(model.ok());
+  return model.ok() ? Refusal{} : model.refusal();
+}
+
+TEST(Refusal, LayersCannotAllReadTheCachesOfEarlierOnes) {
+  ToyFile file = toy_file("gemma4");
+  file.set_key("gemma4.attention.shared_kv_layers", gguf::value_u32(4));
+  EXPECT_EQ(to_text(refusal_of(file)),
+            "toy.gguf: key gemma4.attention.shared_kv_layers: is 4, and there are 4 layers in all");
+  file.set_key("gemma4.attention.shared_kv_layers", gguf::value_u32(3));
+  EXPECT_THAT(to_text(refusal_of(file)), HasSubstr("layer 1 reads the caches of an earlier layer"));
+}
+
+TEST(Refusal, ValuesAsWideAsKeysAreNeededWhereKeysMayBeValues) {
+  ToyFile file = toy_file("gemma4");
+  file.set_key("gemma4.attention.value_length_swa", gguf::value_u32(8));
+  const Refusal refusal = refusal_of(file);
+  EXPECT_EQ(refusal.kind, RefusalKind::Unsupported);
+  EXPECT_THAT(to_text(refusal), HasSubstr("gemma4.attention.value_length_swa"));
+}
+
+TEST(Refusal, AChannelHiddenFromARouterIsNamed) {
+  ToyFile file = toy_file("gemma4", "experts=8,used=2,expert_hidden=32");
+  for (size_t i = 0; i < file.spec.tensors.size(); ++i)
+    if (file.spec.tensors[i].name == "blk.2.pre_ffw_norm_2.weight")
+      std::fill_n(file.data[i].begin() + 5 * sizeof(float), sizeof(float), std::byte{0});
+  const Refusal refusal = refusal_of(file);
+  EXPECT_EQ(refusal.kind, RefusalKind::Unsupported);
+  EXPECT_THAT(to_text(refusal), HasSubstr("blk.2.pre_ffw_norm_2.weight: value 5 is 0"));
+}
+
 TEST(Refusal, AFusedTensorBesideItsPartsIsAConflict) {
   ToyFile file = toy_file("qwen3");
   file.add_tensor("blk.1.attn_qkv.weight", gguf::Format::F32, {64, 256});

@@ -11,10 +11,11 @@ namespace tw::model {
 
 std::span<const FamilyInfo* const> families() {
   static const FamilyInfo* const table[] = {
-      &llama_family(),   &qwen2_family(),      &qwen3_family(),     &qwen3moe_family(),   &qwen3next_family(),
-      &qwen35_family(),  &qwen35moe_family(),  &granite_family(),   &granitemoe_family(), &olmo2_family(),
-      &gemma2_family(),  &gemma3_family(),     &lfm2_family(),      &lfm2moe_family(),    &gpt_oss_family(),
-      &glm4moe_family(), &minimax_m2_family(), &deepseek2_family(), &llama4_family(),     &kimi_linear_family(),
+      &llama_family(),       &qwen2_family(),     &qwen3_family(),      &qwen3moe_family(),   &qwen3next_family(),
+      &qwen35_family(),      &qwen35moe_family(), &granite_family(),    &granitemoe_family(), &olmo2_family(),
+      &gemma2_family(),      &gemma3_family(),    &gemma4_family(),     &lfm2_family(),       &lfm2moe_family(),
+      &gpt_oss_family(),     &glm4moe_family(),   &minimax_m2_family(), &deepseek2_family(),  &llama4_family(),
+      &kimi_linear_family(),
   };
   return table;
 }

@@ -28,6 +28,7 @@ const FamilyInfo& granitemoe_family();
 const FamilyInfo& olmo2_family();
 const FamilyInfo& gemma2_family();
 const FamilyInfo& gemma3_family();
+const FamilyInfo& gemma4_family();
 const FamilyInfo& lfm2_family();
 const FamilyInfo& lfm2moe_family();
 const FamilyInfo& gpt_oss_family();

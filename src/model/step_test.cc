@@ -223,5 +223,39 @@ TEST(Model, AContextIsTheSmallerOfTheModelsAndTheDefault) {
   EXPECT_EQ(load_toy("llama", "context=9000").facts().context, 4096U);
 }
 
+// Shapes of families beside their toy shapes.
+TEST(Variants, VerifyAndUseWhatIsPlaced) {
+  constexpr std::pair<std::string_view, std::string_view> kVariants[] = {
+      {"llama", "experts=4,used=2"},
+      {"granitemoe", "shared_hidden=0"},
+      {"olmo2", "window=0"},
+      {"gemma3", "window=0"},
+      {"gemma3", "logit_cap=20"},
+      {"lfm2moe", "leading_dense=0,select_bias=0"},
+      {"gemma4", "layer_input=0,output_scales=0"},
+      {"gemma4", "shared_caches=0"},
+      {"gemma4", "experts=8,used=2,expert_hidden=32,own_values=0,shared_caches=0,layer_input=0"},
+  };
+  for (const auto& [architecture, shape] : kVariants) {
+    SCOPED_TRACE(fmt::format("{} {}", architecture, shape));
+    const Model model = load_toy(architecture, std::string(shape));
+    for (const Form& form : {Form{}, Form{Form::Kind::Chunk, 7, true}, Form{Form::Kind::Batch, 2}}) {
+      const graph::StepGraph step = step_of(model, form);
+      for (const graph::Finding& finding : graph::verify(step)) ADD_FAILURE() << graph::to_text(step, finding);
+      size_t declared = 0;
+      for (const graph::Tensor& tensor : step.tensors) declared += tensor.role == graph::Role::Constant ? 1 : 0;
+      EXPECT_EQ(declared, model.constants().size());
+    }
+  }
+}
+
+TEST(Variants, ALayerThatReadsTheCachesOfAnotherHasNone) {
+  const graph::StepGraph step = step_of(load_toy("gemma4"), {});
+  std::set<std::string> states;
+  for (const graph::Tensor& tensor : step.tensors)
+    if (tensor.role == graph::Role::State) states.insert(tensor.name);
+  EXPECT_THAT(states, testing::ElementsAre("blk.0.k_cache", "blk.0.v_cache", "blk.1.k_cache", "blk.1.v_cache"));
+}
+
 }  // namespace
 }  // namespace tw::model

@@ -23,7 +23,16 @@ TensorId SequenceWriter::add(std::string_view name, graph::OpSpec spec, std::vec
 }
 
 TensorId SequenceWriter::state(std::string_view name, uint32_t rows, uint32_t cols) {
-  return step_->builder_.state(own_name(name), rows, cols, index_);
+  std::string full = own_name(name);
+  if (const auto found = step_->declared_.find(full); found != step_->declared_.end()) {
+    const graph::Tensor& state = step_->builder_.at(found->second);
+    TW_CHECK(state.rows == rows && state.cols == cols, "state {} of {} x {} is read as {} x {}", full, state.rows,
+             state.cols, rows, cols);
+    return found->second;
+  }
+  const TensorId id = step_->builder_.state(full, rows, cols, index_);
+  step_->declared_.emplace(std::move(full), id);
+  return id;
 }
 
 void SequenceWriter::set_cache(TensorId cache, TensorId rows) { step_->builder_.set_rows(cache, rows, position_); }

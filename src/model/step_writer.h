@@ -36,6 +36,7 @@ class SequenceWriter {
   // This sequence's rows of `x`: x itself, or the sequence's row of a batch as a view.
   graph::TensorId rows(std::string_view name, graph::TensorId x);
   graph::TensorId add(std::string_view name, graph::OpSpec spec, std::vector<graph::TensorId> operands);
+  // Declared at first use: layers that name one state share it.
   graph::TensorId state(std::string_view name, uint32_t rows, uint32_t cols);
   [[nodiscard]] graph::TensorId position() const { return position_; }
   // Writes `rows` into the cache at the sequence's position.

@@ -30,6 +30,10 @@ constexpr ShapeKey kShapeKeys[] = {
     {"kv_heads", "attention.head_count_kv"},
     {"head", "attention.key_length"},
     {"head", "attention.value_length"},
+    {"window_head", "attention.key_length_swa"},
+    {"window_head", "attention.value_length_swa"},
+    {"shared_caches", "attention.shared_kv_layers"},
+    {"layer_input", "embedding_length_per_layer_input"},
     {"rotated", "rope.dimension_count"},
     {"hidden", "feed_forward_length"},
     {"experts", "expert_count"},
@@ -67,6 +71,10 @@ constexpr ShapeKey kShapeKeys[] = {
     {"vocabulary", "vocab_size"},
     {"attention_interval", "", Unit::Switch},
     {"select_bias", "", Unit::Switch},
+    {"full_interval", "", Unit::Switch},
+    {"own_values", "", Unit::Switch},
+    {"output_scales", "", Unit::Switch},
+    {"expert_scales", "", Unit::Switch},
     {"tied", "", Unit::Switch},
     {"biases", "", Unit::Switch},
     {"rope_divisors", "", Unit::Switch},
@@ -198,6 +206,13 @@ gguf::Value kv_heads_of_layers(const SynthShape& shape, uint64_t every) {
   return gguf::value_i32s(heads);
 }
 
+// Windowed, but for every `every`-th layer.
+gguf::Value windowed_layers(const SynthShape& shape, uint64_t every) {
+  std::vector<int64_t> windowed(shape_value(shape, "layers"), 1);
+  for (size_t layer = every - 1; layer < windowed.size(); layer += every) windowed[layer] = 0;
+  return gguf::value_i32s(windowed);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo& family, const SynthShape& shape) {
@@ -221,6 +236,8 @@ std::vector<std::pair<std::string, gguf::Value>> shape_metadata(const FamilyInfo
   out.emplace_back(key("attention.layer_norm_rms_epsilon"), gguf::value_f32(1e-6F));
   if (const uint64_t every = shape_value(shape, "attention_interval"); every != 0)
     out.emplace_back(key("attention.head_count_kv"), kv_heads_of_layers(shape, every));
+  if (const uint64_t every = shape_value(shape, "full_interval"); every != 0)
+    out.emplace_back(key("attention.sliding_window_pattern"), windowed_layers(shape, every));
   const uint64_t state = shape_value(shape, "state");
   if (state == 0) return out;
   out.emplace_back(key("ssm.inner_size"),

@@ -78,16 +78,16 @@ std::vector<WantedTensor> wanted_tensors(const Layout& layout, std::span<const T
     out.push_back(
         {&spec, tensor_name(spec.pattern, layer), tensor_name(spec.unless, layer), resolve_shape(spec.shape, dims)});
   };
+  const auto has = [](const std::vector<Part>& parts, Part part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
   for (const TensorTable table : tables)
     for (const TensorSpec& spec : table)
-      if (spec.part == Part::Model) add(spec, layout.dims, 0);
-  for (uint32_t layer = 0; layer < layout.layers.size(); ++layer) {
-    const std::vector<Part>& parts = layout.layers[layer].parts;
+      if (has(layout.parts, spec.part)) add(spec, layout.dims, 0);
+  for (uint32_t layer = 0; layer < layout.layers.size(); ++layer)
     for (const TensorTable table : tables)
       for (const TensorSpec& spec : table)
-        if (std::find(parts.begin(), parts.end(), spec.part) != parts.end())
-          add(spec, layout.layers[layer].dims, layer);
-  }
+        if (has(layout.layers[layer].parts, spec.part)) add(spec, layout.layers[layer].dims, layer);
   return out;
 }
 

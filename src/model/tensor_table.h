@@ -21,6 +21,8 @@ enum class Part : uint8_t {
   Model,
   Layer,
   Attention,
+  OwnCaches,        // of attention over caches of its own
+  OthersCaches,     // of attention over those of an earlier layer
   Latent,           // latent attention, and of its ways of storing queries and keys:
   LatentQuery,      // queries at once
   LatentLowQuery,   // queries by a latent of their own
@@ -32,6 +34,8 @@ enum class Part : uint8_t {
   Dense,
   Mixture,
   SharedExpert,
+  LayerInput,
+  ModelInputs,  // what all layers' inputs are made of
 };
 
 // What kind of numbers a tensor holds: which formats are natural, and what synth fills in.
@@ -58,7 +62,8 @@ struct LayerLayout {
 };
 
 struct Layout {
-  Dims dims;  // of Part::Model
+  Dims dims;  // of the model's own parts
+  std::vector<Part> parts = {Part::Model};
   std::vector<LayerLayout> layers;
   uint32_t blocks = 0;  // of the file; those after `layers` take no part in the step
 };

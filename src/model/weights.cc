@@ -27,6 +27,15 @@ std::vector<uint32_t> ascending(uint32_t first, uint32_t count) {
 Placer::Placer(const gguf::Checkpoint& checkpoint)
     : checkpoint_(std::make_shared<const gguf::Checkpoint>(checkpoint)) {}
 
+void Placer::refuse_later(Refusal refusal) {
+  if (!refusal_) refusal_ = std::move(refusal);
+}
+
+Result<Weights> Placer::take() && {
+  if (refusal_) return std::move(*refusal_);
+  return std::move(weights_);
+}
+
 std::string Placer::subject(std::string_view tensor) const {
   return fmt::format("{}: tensor {}", checkpoint_->label(), tensor);
 }

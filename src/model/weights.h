@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,7 +64,9 @@ class Placer {
   // The tensor's values, widened.
   [[nodiscard]] std::vector<float> widened(std::string_view tensor) const;
 
-  [[nodiscard]] Weights take() && { return std::move(weights_); }
+  // Makes take() give the refusal: a value that placing found to be unfit.
+  void refuse_later(Refusal refusal);
+  [[nodiscard]] Result<Weights> take() &&;
 
  private:
   [[nodiscard]] const gguf::TensorInfo& info(std::string_view tensor) const;
@@ -72,6 +75,7 @@ class Placer {
 
   std::shared_ptr<const gguf::Checkpoint> checkpoint_;  // keeps the mapping alive for the placed rows
   Weights weights_;
+  std::optional<Refusal> refusal_;
 };
 
 // The order 0 .. count-1, from `first` on.

@@ -167,6 +167,7 @@ Result<void> Binder::bind(const Moe& l) {
   a.down = weights_.product(s_.at(l.down).name);
   set(a.router_bias, l.router_bias);
   set(a.select_bias, l.select_bias);
+  set(a.expert_scale, l.expert_scale);
   set(a.gate_bias, l.gate_bias);
   set(a.up_bias, l.up_bias);
   set(a.down_bias, l.down_bias);

@@ -17,7 +17,8 @@
 // and down, and combine adds its row to the finished sum, rounded.
 //
 // With P_i the score of pick i and s their sum, chained in the order of the picks:
-//   c_i = P_i (1 with weigh_inputs);  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale.
+//   c_i = P_i (1 with weigh_inputs);  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale, and with scales
+//   of experts c_i = c_i * expert_scale.
 
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,7 @@ struct MoeArgs {
   Packed router, gate, up, down;
   const float* router_bias = nullptr;  // the biases may be absent
   const float* select_bias = nullptr;
+  const float* expert_scale = nullptr;
   const float* gate_bias = nullptr;
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;

@@ -24,6 +24,7 @@ struct Options {
   int words = 1;
   bool biases = false;
   bool select_bias = false;
+  bool expert_scale = false;
   uint64_t shared_hidden = 0;  // of a shared expert
   Formats shared = {.gate = Format::Q8_0, .up = Format::Q4_K, .down = Format::Q8_0};
 };
@@ -77,6 +78,7 @@ class Mixture {
     }
     if (o.biases) args_.router_bias = args_.gate_bias = args_.up_bias = args_.down_bias = bias_.data();
     if (o.select_bias) args_.select_bias = bias_.data() + 3;
+    if (o.expert_scale) args_.expert_scale = bias_.data() + 7;
   }
 
   // Every phase in pieces of `step` items.
@@ -170,6 +172,12 @@ TEST(Moe, RenormalizesAndScales) {
   spec.renormalize = true;
   spec.scale = 2.5F;
   expect_reference({.spec = spec, .formats = {.down = Format::Q8_0}, .rows = 3, .biases = true});
+}
+
+TEST(Moe, ScalesTheOutputsOfExperts) {
+  graph::Moe spec = spec_of(8, 3, 64);
+  spec.renormalize = true;
+  expect_reference({.spec = spec, .formats = {.down = Format::Q8_0}, .rows = 3, .expert_scale = true});
 }
 
 TEST(Moe, LimitsTheChoiceToTheBestGroupsByScoreAndBias) {

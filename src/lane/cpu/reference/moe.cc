@@ -130,6 +130,7 @@ std::vector<float> moe(const MoeArgs& args, const MoeRows& weights, uint64_t r) 
     float factor = spec.weigh_inputs ? 1.0F : scores[e];
     if (spec.renormalize) factor = factor / math::max(sum, 0x1p-14F);
     factor = factor * spec.scale;
+    if (args.expert_scale) factor = factor * args.expert_scale[e];
     for (uint64_t o = 0; o < args.d; ++o) y[o] = i == 0 ? factor * out[o] : std::fma(factor, out[o], y[o]);
   }
   if (weights.shared_gate == nullptr) return y;
