@@ -61,6 +61,8 @@ Action add_synth(CLI::App& app) {
   app.add_option("--format", flags->spec.format, "Format of the matrices: Q8_0, Q4_K, Q4_K_M, F16, ...")
       ->capture_default_str();
   app.add_option("--seed", flags->spec.seed, "The same seed gives the same file")->capture_default_str();
+  app.add_flag("--holes", flags->spec.holes,
+               "Leave all weights zero, in a file that takes no room for them: to look at plans of large models");
   app.add_option("-o,--output", flags->out, "The file to write");
   app.add_flag("--list", flags->list, "List the named shapes");
   app.add_flag("--json", flags->json, "Print as JSON");

@@ -70,6 +70,12 @@ class TemporaryFile {
     return {};
   }
 
+  // The file is `size` bytes long from now on.
+  Result<void> resize(uint64_t size) {
+    if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return system_refusal(path_, "written", errno);
+    return {};
+  }
+
   Result<void> commit() {
     if (::close(std::exchange(fd_, -1)) != 0) return system_refusal(path_, "written", errno);
     if (std::rename(name_.c_str(), path_.c_str()) != 0) return system_refusal(path_, "put in place", errno);
@@ -94,6 +100,18 @@ class TemporaryFile {
 Result<void> write(const std::filesystem::path& path, const FileSpec& spec, const TensorSource& source) {
   TW_TRY(TemporaryFile file, TemporaryFile::create(path));
   TW_TRY_VOID(emit(spec, source, [&](std::span<const std::byte> bytes) { return file.append(bytes); }));
+  return file.commit();
+}
+
+Result<void> write_holes(const std::filesystem::path& path, const FileSpec& spec) {
+  TW_TRY(const Layout layout, lay_out(spec));
+  TW_TRY(TemporaryFile file, TemporaryFile::create(path));
+  TW_TRY_VOID(file.append(layout.head));
+  uint64_t size = layout.head.size();
+  for (const uint64_t bytes : layout.tensor_bytes) {
+    size += (bytes + layout.alignment - 1) / layout.alignment * layout.alignment;
+  }
+  TW_TRY_VOID(file.resize(size));
   return file.commit();
 }
 

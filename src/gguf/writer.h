@@ -37,7 +37,10 @@ struct FileSpec {
 // blocks, values that do not fit their type. Writes to a temporary file beside `path` and renames it, so that a failure
 // leaves no half file.
 Result<void> write(const std::filesystem::path& path, const FileSpec& spec, const TensorSource& source);
-// The same into memory.
+// The same with the data of all tensors left out: the file has its full size, and where the file system can it holds no
+// bytes for the data, which reads as zeros.
+Result<void> write_holes(const std::filesystem::path& path, const FileSpec& spec);
+// As write, into memory.
 Result<std::vector<std::byte>> write_bytes(const FileSpec& spec, const TensorSource& source);
 
 }  // namespace tw::gguf

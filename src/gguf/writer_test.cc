@@ -262,5 +262,27 @@ TEST_P(UnwritableSpec, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(Writer, UnwritableSpec, ::testing::ValuesIn(unwritable()),
                          [](const auto& test) { return test.param.name; });
 
+TEST(Writer, AFileOfHolesReadsAsZeros) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "holes.gguf";
+  const FileSpec spec{.metadata = {{"general.architecture", Value(std::string("llama"))}},
+                      .tensors = {{"a", Format::F32, {5}}, {"b", Format::Q8_0, {64, 3}}}};
+  const auto written = write_holes(path, spec);
+  ASSERT_TRUE(written.ok()) << to_text(written.refusal());
+  const auto read = Checkpoint::open(path);
+  ASSERT_TRUE(read.ok()) << to_text(read.refusal());
+  ASSERT_EQ(read->tensors().size(), 2U);
+  for (const TensorInfo& tensor : read->tensors()) {
+    EXPECT_THAT(read->bytes(tensor), ::testing::Each(std::byte{0})) << tensor.name;
+  }
+  // The same layout as a file with its data.
+  const auto whole = write_bytes(spec, [&](size_t i) -> Result<std::span<const std::byte>> {
+    static const std::vector<std::byte> zeros(64 / 32 * 34 * 3);
+    return std::span(zeros).first(i == 0 ? 20 : zeros.size());
+  });
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(std::filesystem::file_size(path), whole->size());
+}
+
 }  // namespace
 }  // namespace tw::gguf

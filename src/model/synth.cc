@@ -95,6 +95,7 @@ Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out)
     file.tensors.push_back({tensor.name, format, tensor.shape});
     written.push_back(tensor);
   }
+  if (spec.holes) return gguf::write_holes(out, file);
   std::vector<std::byte> bytes;
   return gguf::write(out, file, [&](size_t index) -> Result<std::span<const std::byte>> {
     const WantedTensor& tensor = written[index];

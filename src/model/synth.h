@@ -20,6 +20,7 @@ struct SynthSpec {
   std::string shape;            // a named shape ("qwen3-0.6b") or "key=value,..." over the family's toy shape
   std::string format = "Q8_0";  // a format name, or a mixture name such as "Q4_K_M"
   uint64_t seed = 1;
+  bool holes = false;  // all weights zero, which take no room on disk: for looking at plans of large models
 };
 
 struct NamedShape {

@@ -108,6 +108,12 @@ constexpr Named kNamed[] = {
     {{"qwen3moe-30b-a3b", "qwen3moe", "Qwen3 30B A3B: 128 experts, 8 used"},
      "layers=48,width=2048,heads=32,kv_heads=4,head=128,hidden=6144,experts=128,used=8,expert_hidden=768,"
      "vocabulary=151936,context=40960"},
+    {{"qwen3moe-235b-a22b", "qwen3moe", "Qwen3 235B A22B: 128 experts, 8 used"},
+     "layers=94,width=4096,heads=64,kv_heads=4,head=128,hidden=12288,experts=128,used=8,expert_hidden=1536,"
+     "vocabulary=151936,context=40960"},
+    {{"qwen3next-80b-a3b", "qwen3next", "Qwen3-Next 80B A3B: 512 experts, 10 used"},
+     "layers=48,width=2048,heads=16,kv_heads=2,head=256,rotated=64,hidden=5120,experts=512,used=10,expert_hidden=512,"
+     "shared_hidden=512,key_heads=16,value_heads=32,state=128,rope_base=10000000,vocabulary=151936,context=262144"},
     {{"qwen3next-1b", "qwen3next", "a small Qwen3-Next: 1.1 billion weights, 64 experts, 8 used"},
      "layers=16,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=2048,experts=64,used=8,expert_hidden=256,"
      "shared_hidden=256,key_heads=8,value_heads=16,state=128,rope_base=10000000,vocabulary=151936,context=32768,tied="
