@@ -226,7 +226,7 @@ void moe_choose_row(const MoeArgs& args, uint64_t row, uint8_t* taken) {
   for (uint32_t i = 0; i < spec.used; ++i) {
     float factor = spec.weigh_inputs ? 1.0F : pick_scores[i];
     if (spec.renormalize) factor = factor / (sum > 0x1p-14F ? sum : 0x1p-14F);
-    factor = factor * spec.scale;
+    if (!spec.weigh_inputs) factor = factor * spec.scale;
     if (args.expert_scale) factor = factor * args.expert_scale[picks[i]];
     args.work.factors[row * spec.used + i] = factor;
   }

@@ -17,8 +17,8 @@
 // and down, and combine adds its row to the finished sum, rounded.
 //
 // With P_i the score of pick i and s their sum, chained in the order of the picks:
-//   c_i = P_i (1 with weigh_inputs);  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale, and with scales
-//   of experts c_i = c_i * expert_scale.
+//   c_i = P_i;  renormalize: c_i = c_i / max(s, 2^-14);  then c_i = c_i * scale, and with scales of experts c_i = c_i *
+//   expert_scale. With weigh_inputs an expert reads (P_i * scale) * x, and c_i begins as 1 and takes no scale.
 
 #include <cstddef>
 #include <cstdint>

@@ -54,7 +54,7 @@ struct MoeOf {
     for (uint64_t slot = range.begin; slot < range.end; ++slot) {
       const uint64_t pick = work.pick_of[slot];
       const uint64_t row = pick / args.spec.used;
-      const V factor = S::set(args.spec.weigh_inputs ? work.pick_scores[pick] : 1.0f);
+      const V factor = S::set(args.spec.weigh_inputs ? work.pick_scores[pick] * args.spec.scale : 1.0f);
       if (work.input) {
         const float* from = args.x + row * args.x_pitch;
         float* to = work.input + slot * args.d;

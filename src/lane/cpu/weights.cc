@@ -16,7 +16,7 @@ namespace tw::lane::cpu {
 namespace {
 
 // How a launch reads a constant.
-enum class Reading : uint8_t { Product, Heads, HeadsInputRows, Rows, Plain };
+enum class Reading : uint8_t { Product, Experts, Heads, HeadsInputRows, Rows, Plain };
 
 // Panels packed by one thread at a time: enough to be worth a turn, few enough to share out.
 constexpr uint64_t kPanelsATurn = 8;
@@ -82,9 +82,9 @@ class Wants {
   void note_weights(const Moe& l) {
     const uint64_t hidden = l.spec.hidden, experts = l.spec.experts;
     want(l.router, Reading::Product, 1, experts, l.d);
-    want(l.gate, Reading::Product, experts, hidden, l.d);
-    want(l.up, Reading::Product, experts, hidden, l.d);
-    want(l.down, Reading::Product, experts, l.d, hidden);
+    want(l.gate, Reading::Experts, experts, hidden, l.d);
+    want(l.up, Reading::Experts, experts, hidden, l.d);
+    want(l.down, Reading::Experts, experts, l.d, hidden);
     if (!l.shared) return;
     want(l.shared->wg, Reading::Product, 1, l.shared->hidden, l.d);
     want(l.shared->wu, Reading::Product, 1, l.shared->hidden, l.d);
@@ -138,7 +138,7 @@ const graph::Constant& WeightStore::constant(std::string_view name) const {
 
 Result<void> WeightStore::pack_one(const Wanted& wanted, Pool& pool) {
   const graph::Constant& place = constant(wanted.name);
-  const bool heads = wanted.reading != Reading::Product;
+  const bool heads = wanted.reading == Reading::Heads || wanted.reading == Reading::HeadsInputRows;
   const bool input_rows = wanted.reading == Reading::HeadsInputRows;
   std::vector<float> turned;
   graph::Rows rows;
@@ -147,7 +147,7 @@ Result<void> WeightStore::pack_one(const Wanted& wanted, Pool& pool) {
   } else {
     const std::vector<float>& values = floats(std::get<graph::Values>(place), wanted.name);
     // Only a plain product's values are in graph order; experts and heads are stored as the kernels name them.
-    if (!heads && wanted.groups == 1) turned = transposed(values, wanted.k, wanted.n);
+    if (wanted.reading == Reading::Product) turned = transposed(values, wanted.k, wanted.n);
     const uint64_t cols = input_rows ? wanted.n : wanted.k;
     rows = rows_of_values(turned.empty() ? values.data() : turned.data(), values.size() / cols, cols);
   }

@@ -120,7 +120,7 @@ std::vector<float> moe(const MoeArgs& args, const MoeRows& weights, uint64_t r) 
   for (size_t i = 0; i < picks.size(); ++i) {
     const uint32_t e = picks[i];
     Row weighed = x;
-    for (float& value : weighed) value = spec.weigh_inputs ? scores[e] * value : value;
+    for (float& value : weighed) value = spec.weigh_inputs ? (scores[e] * spec.scale) * value : value;
     const Activation own(weighed, args.words);
     Row hidden = own.product(*weights.gate, uint64_t{e} * spec.hidden, spec.hidden, args.gate_bias, args.words);
     const Row up = own.product(*weights.up, uint64_t{e} * spec.hidden, spec.hidden, args.up_bias, args.words);
@@ -129,7 +129,7 @@ std::vector<float> moe(const MoeArgs& args, const MoeRows& weights, uint64_t r) 
         Activation(hidden, args.words).product(*weights.down, e * args.d, args.d, args.down_bias, args.words);
     float factor = spec.weigh_inputs ? 1.0F : scores[e];
     if (spec.renormalize) factor = factor / math::max(sum, 0x1p-14F);
-    factor = factor * spec.scale;
+    if (!spec.weigh_inputs) factor = factor * spec.scale;
     if (args.expert_scale) factor = factor * args.expert_scale[e];
     for (uint64_t o = 0; o < args.d; ++o) y[o] = i == 0 ? factor * out[o] : std::fma(factor, out[o], y[o]);
   }
