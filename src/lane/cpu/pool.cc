@@ -16,6 +16,28 @@ constexpr unsigned kDefaultControl = 0x1f80;  // exceptions masked, nearest even
 // With more threads than processors spinning only delays the one that is waited for.
 int spins(int wanted, unsigned threads) { return threads <= std::thread::hardware_concurrency() ? wanted : 1; }
 
+// A waiting thread spins, then gives the processor away a few times; when that is used up it parks, so that on a
+// machine with other work it is woken as soon as it can go on instead of being asked in turn.
+class Patience {
+ public:
+  explicit Patience(unsigned threads) : spins_(spins(kBarrierSpins, threads)) {}
+  // False: park.
+  bool spin() {
+    if (spent_ == spins_ + kYields) return false;
+    if (spent_++ < spins_) {
+      _mm_pause();
+    } else {
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kYields = 2;
+  int spins_;
+  int spent_ = 0;
+};
+
 }  // namespace
 
 FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(kDefaultControl); }
@@ -49,12 +71,10 @@ void Pool::run_erased(Erased call, const void* work) {
     start_.notify_all();
   }
   call(work, 0);
-  const int limit = spins(kBarrierSpins, threads_);
-  for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin < limit)
-      _mm_pause();
-    else
-      std::this_thread::yield();
+  for (Patience patience(threads_);;) {
+    const unsigned running = running_.load(std::memory_order_acquire);
+    if (running == 0) return;
+    if (!patience.spin()) running_.wait(running, std::memory_order_acquire);
   }
 }
 
@@ -80,7 +100,7 @@ void Pool::worker(unsigned thread) {
     seen = await_round(seen);
     if (stop_.load()) return;
     call_(work_, thread);
-    running_.fetch_sub(1, std::memory_order_release);
+    if (running_.fetch_sub(1, std::memory_order_release) == 1) running_.notify_all();
   }
 }
 
@@ -90,12 +110,11 @@ void Pool::barrier() {
   if (threads_ == 1) return;
   const uint64_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t complete = (before / threads_ + 1) * threads_;
-  const int limit = spins(kBarrierSpins, threads_);
-  for (int spin = 0; arrived_.load(std::memory_order_acquire) < complete; ++spin) {
-    if (spin < limit)
-      _mm_pause();
-    else
-      std::this_thread::yield();
+  if (before + 1 == complete) return arrived_.notify_all();
+  for (Patience patience(threads_);;) {
+    const uint64_t arrived = arrived_.load(std::memory_order_acquire);
+    if (arrived >= complete) return;
+    if (!patience.spin()) arrived_.wait(arrived, std::memory_order_acquire);
   }
 }
 

@@ -46,7 +46,8 @@ class Pool {
     run_erased([](const void* w, unsigned thread) { (*static_cast<const Work*>(w))(thread); }, &work);
   }
 
-  // Within work: returns when every thread has come here; what they wrote before is seen after. Spins, then yields.
+  // Within work: returns when every thread has come here; what they wrote before is seen after. Spins, then
+  // parks.
   void barrier();
 
  private:
