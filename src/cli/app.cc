@@ -27,6 +27,7 @@ constexpr VerbRow kVerbs[] = {
     {"graph", "Print the step graph of a model", add_graph},
     {"plan", "Print the schedule of launches that a step becomes", add_plan},
     {"explain", "Say which rules made a launch, why a rule did not fire, how two plans differ", add_explain},
+    {"rules", "List the rules of fusion and where they fire", add_rules},
     {"logits", "Write the logits of a prompt's last tokens to a file, with a hash of their bits", add_logits},
     {"synth", "Make a checkpoint with random weights of a known architecture", add_synth},
     {"quantize", "Rewrite a checkpoint with its matrices in another format", add_quantize},

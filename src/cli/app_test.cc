@@ -55,7 +55,7 @@ TEST(Cli, HelpTeachesEveryVerb) {
   const Ran help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const std::string verb :
-       {"run", "inspect", "tokenize", "graph", "plan", "logits", "synth", "quantize", "bench"}) {
+       {"run", "inspect", "tokenize", "graph", "plan", "explain", "rules", "logits", "synth", "quantize", "bench"}) {
     EXPECT_THAT(help.out, HasSubstr(verb));
     const Ran verb_help = run({verb, "--help"});
     EXPECT_EQ(verb_help.code, 0) << verb;
@@ -80,7 +80,7 @@ TEST(Cli, AWrongCommandLineIsUsage) {
 }
 
 TEST(Cli, AFileThatIsNotThereIsRefusedByName) {
-  for (const char* verb : {"run", "inspect", "tokenize", "graph", "plan", "logits", "bench"}) {
+  for (const char* verb : {"run", "inspect", "tokenize", "graph", "plan", "explain", "logits", "bench"}) {
     const Ran ran = run({verb, "nowhere.gguf"});
     EXPECT_EQ(ran.code, 1) << verb;
     EXPECT_THAT(ran.err, HasSubstr("nowhere.gguf")) << verb;
@@ -104,21 +104,80 @@ TEST(Cli, TokenizePrintsIdsThatTheModelWasMadeWith) {
   EXPECT_EQ(ran.out, "2045,38,81,1103,1057,732,1575,271\n");
 }
 
-TEST(Cli, GraphAndPlanPrintEveryForm) {
-  for (const char* form : {"decode", "chunk:16", "chunk:3:all", "batch:2"}) {
-    EXPECT_THAT(run({"graph", kModel, "--form", form, "-c", "64"}).out, HasSubstr("gated_delta")) << form;
-    const auto json = nlohmann::json::parse(run({"plan", kModel, "--form", form, "-c", "64", "--json"}).out);
-    EXPECT_EQ(json["form"], form);
-    EXPECT_GT(json["launches"].size(), 100U);
-    EXPECT_GT(json["census"]["delta"], 0);
-  }
-}
-
 std::string hash_of(std::vector<std::string> more) {
   std::vector<std::string> arguments{"logits", kModel, "-p",    "The old king had three daughters, and",
                                      "--last", "4",    "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return nlohmann::json::parse(run(arguments).out)["hash"];
+}
+
+TEST(Cli, GraphAndPlanPrintEveryForm) {
+  for (const char* form : {"decode", "chunk:16", "chunk:3:all", "batch:2"}) {
+    EXPECT_THAT(run({"graph", kModel, "--form", form, "-c", "64"}).out, HasSubstr("gated_delta")) << form;
+    const auto json = nlohmann::json::parse(run({"plan", kModel, "--form", form, "-c", "64", "--json"}).out);
+    EXPECT_EQ(json["form"], form);
+    EXPECT_GT(json["launches"].size(), 60U);
+    EXPECT_GT(json["census"]["delta"], 0);
+    EXPECT_GT(json["firings"]["add_norm"], 0);
+    const auto& launch = json["launches"][0];
+    EXPECT_EQ(launch["ops"][0]["result"], "embedding");
+    EXPECT_EQ(launch["rules"][0], "embed_norm");
+    EXPECT_GT(launch["bytes_read"], 0);
+  }
+}
+
+TEST(Cli, AHeldRuleIsAbsentAndChangesNoHash) {
+  const auto json = nlohmann::json::parse(run({"plan", kModel, "--hold", "add_norm,gemv_parts", "--json"}).out);
+  EXPECT_FALSE(json["firings"].contains("add_norm"));
+  EXPECT_FALSE(json["firings"].contains("gemv_parts"));
+  EXPECT_TRUE(json["firings"].contains("glu_pair"));
+  const std::string want = hash_of({});
+  EXPECT_EQ(hash_of({"--hold", "add_norm,gemv_parts"}), want);
+  EXPECT_EQ(hash_of({"--hold", "all"}), want);
+  const Ran unknown = run({"plan", kModel, "--hold", "add_nrom"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("Did you mean add_norm?"));
+}
+
+TEST(Cli, ExplainAnswersWhyAndWhyNot) {
+  const Ran why = run({"explain", kModel, "--why", "blk.0.mixed"});
+  EXPECT_EQ(why.code, 0);
+  EXPECT_THAT(why.out, HasSubstr("is computed by launch"));
+  EXPECT_THAT(why.out, HasSubstr("gemv_norm_epilogue on"));
+  const Ran held =
+      run({"explain", kModel, "--hold", "glu_pair", "--why-not", "glu_pair", "--at", "blk.0.ffn_hidden_shexp"});
+  EXPECT_THAT(held.out, HasSubstr("the rule is held back"));
+  const Ran rows = run({"explain", kModel, "--form", "chunk:8", "--why-not", "rope_parts"});
+  EXPECT_THAT(rows.out, HasSubstr("more than one row"));
+  const Ran none = run({"explain", kModel, "--why-not", "sandwich_norm"});
+  EXPECT_THAT(none.out, HasSubstr("its pattern is not in this step"));
+  EXPECT_EQ(run({"explain", kModel, "--why-not", "no_rule"}).code, 2);
+  EXPECT_EQ(run({"explain", kModel, "--why", "no_op"}).code, 2);
+  EXPECT_EQ(run({"explain", kModel, "--at", "blk.0.mixed"}).code, 2) << "--at belongs to --why-not";
+}
+
+TEST(Cli, ExplainComparesPlans) {
+  const Ran diff = run({"explain", kModel, "--diff", "decode", "decode-gemv_parts"});
+  EXPECT_EQ(diff.code, 0);
+  EXPECT_THAT(diff.out, HasSubstr("census gemv_parts"));
+  EXPECT_THAT(diff.out, HasSubstr("\n+ gemv_q8 of matmul blk.0.delta_q"));
+  const auto json = nlohmann::json::parse(run({"explain", kModel, "--diff", "decode", "decode", "--json"}).out);
+  EXPECT_TRUE(json["census"].empty());
+  EXPECT_TRUE(json["only_a"].empty());
+  EXPECT_EQ(run({"explain", kModel, "--diff", "decode", "decode-nothing"}).code, 2);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The page on the rules holds what the command prints, so that it cannot fall behind.
+TEST(Cli, ThePageOnTheRulesIsWhatTheCommandPrints) {
+  const std::string page = read_file("docs/rules.md");
+  EXPECT_THAT(page, HasSubstr(run({"rules", "--markdown"}).out));
+  EXPECT_THAT(page, HasSubstr(run({"rules", "--families", "--markdown"}).out));
+  EXPECT_THAT(page, HasSubstr(run({"explain", kModel, "--why", "blk.0.mixed"}).out));
 }
 
 TEST(Cli, TheHashOfTheLogitsIsOneWhateverTheyAreMadeWith) {

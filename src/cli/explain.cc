@@ -6,6 +6,7 @@
 
 #include "cli/planning.h"
 #include "cli/verb.h"
+#include "fuse/quantize.h"
 #include "fuse/rules.h"
 #include "lane/print.h"
 #include "plan/explain.h"
@@ -144,7 +145,12 @@ Result<int> print_rules(const ExplainFlags& flags, const Planned& planned) {
   ordered_json rows = ordered_json::array();
   for (const fuse::Holdable& rule : fuse::holdables()) {
     const std::string name(rule.name);
-    const uint64_t yes = fired.count(name) != 0 ? fired.at(name) : 0;
+    uint64_t yes = fired.count(name) != 0 ? fired.at(name) : 0;
+    if (name == "fuse_quant") {
+      for (const std::string_view each : fuse::quantizing_classes()) {
+        if (const auto found = fired.find(std::string(each)); found != fired.end()) yes += found->second;
+      }
+    }
     rows.push_back(
         {{"rule", name}, {"fired", yes}, {"missed", missed[name]}, {"pattern", rule.pattern}, {"makes", rule.makes}});
     if (!flags.plan.json) {

@@ -27,6 +27,7 @@ Action add_tokenize(CLI::App& app);
 Action add_graph(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_explain(CLI::App& app);
+Action add_rules(CLI::App& app);
 Action add_logits(CLI::App& app);
 Action add_synth(CLI::App& app);
 Action add_quantize(CLI::App& app);

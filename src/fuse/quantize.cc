@@ -9,6 +9,9 @@ namespace tw::fuse {
 
 namespace {
 
+constexpr std::string_view kClasses[] = {"NormQuant",      "AddNormQuant", "GluActMulQuant", "ElementwiseQuant",
+                                         "GdnOutputQuant", "GemvQuant",    "AttnOutputQuant"};
+
 using lane::BufferId;
 using lane::Launch;
 using lane::OutForms;
@@ -159,6 +162,8 @@ class Quantizing {
 };
 
 }  // namespace
+
+std::span<const std::string_view> quantizing_classes() { return kClasses; }
 
 std::vector<lane::Planned> with_quantizations(Graph graph, const Shim& shim, lane::Numerics numerics, bool fuse,
                                               std::vector<Fired>& fired) {

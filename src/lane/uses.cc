@@ -30,7 +30,8 @@ class Collector {
     Use use = simple(name, dst.buf, TouchForm::Plain, false, true, typed);
     if (dst.own()) use.whole = units * width;
     use.rows = dst.row;
-    if (dst.row) use.row_count = dst.row->pitch == 0 ? 0 : units * width / dst.row->pitch;
+    const uint64_t values = units * (dst.unit ? dst.unit->pitch : width);
+    if (dst.row) use.row_count = dst.row->pitch == 0 ? 0 : values / dst.row->pitch;
     use.part = dst.unit;
     use.units = units;
     use.width = width;

@@ -46,8 +46,8 @@ Fill fill_of(graph::Role role) {
   return Fill::Computed;
 }
 
-// A state that is only ever written by rows and read as keys (or as values) of attentions of one shape is a cache,
-// which a lane may lay out for its kernels.
+// A state that an attention reads is a cache. One that is only ever written by rows and read as keys (or as values) of
+// attentions of one shape may be laid out for the lane's kernels; others stay row after row.
 class Caches {
  public:
   explicit Caches(size_t buffers) : uses_(buffers) {}
@@ -59,6 +59,7 @@ class Caches {
     }
   }
 
+  [[nodiscard]] bool is_cache(BufferId id) const { return uses_[index(id)].cache; }
   [[nodiscard]] Layout layout(BufferId id) const {
     const Seen& seen = uses_[index(id)];
     return seen.any && !seen.conflict ? seen.layout : Layout{};
@@ -66,7 +67,7 @@ class Caches {
 
  private:
   struct Seen {
-    bool any = false, conflict = false;
+    bool any = false, conflict = false, cache = false;
     Layout layout;
   };
 
@@ -75,6 +76,7 @@ class Caches {
     const bool plain_values = a.v_offset == 0 && a.v_stride == kv_heads * a.vd;
     note(a.k, a.split ? Layout::Kind::RowMajor : Layout::Kind::KeyBlocks, kv_heads, static_cast<uint32_t>(a.hd));
     note(a.v, plain_values ? Layout::Kind::ValueRows : Layout::Kind::RowMajor, kv_heads, static_cast<uint32_t>(a.vd));
+    uses_[index(a.k)].cache = uses_[index(a.v)].cache = true;
     for (const BufferId id : {a.q, a.position, a.sinks, a.out, a.gate}) note(id, Layout::Kind::RowMajor, 0, 0);
   }
 
@@ -136,8 +138,9 @@ Result<void> make_buffers(const graph::StepGraph& graph, const Knobs& knobs, Sch
     buffer.fill = fill_of(tensor.role);
     buffer.sequence = tensor.sequence;
     if (tensor.role == graph::Role::State) {
-      buffer.layout = caches.layout(BufferId{static_cast<uint32_t>(i)});
-      if (buffer.layout.kind != Layout::Kind::RowMajor) buffer.dtype = knobs.cache;
+      const BufferId id{static_cast<uint32_t>(i)};
+      buffer.layout = caches.layout(id);
+      if (caches.is_cache(id)) buffer.dtype = knobs.cache;
     }
     schedule.buffers.push_back(std::move(buffer));
   }

@@ -72,9 +72,7 @@ class Engine::Impl {
 
   Result<lane::Schedule> plan(const Form& form) const {
     TW_TRY(const graph::StepGraph graph, model_.step(form));
-    tw::plan::Knobs knobs = knobs_of(options_);
-    knobs.shim = nullptr;
-    return tw::plan::plan_step(graph, model_.constants(), knobs);
+    return tw::plan::plan_step(graph, model_.constants(), knobs_of(options_));
   }
 
   Result<Program*> program(const Form& form) {

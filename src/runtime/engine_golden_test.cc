@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "fuse/rules.h"
 #include "runtime/engine.h"
 #include "runtime/golden_case.h"
 
@@ -153,6 +154,19 @@ TEST_P(Golden, TheBitsDependOnNeitherChunksThreadsNorInstructions) {
     const auto engine = open(options);
     ASSERT_NE(engine, nullptr);
     expect_same_bits(all_logits(*engine), want, std::string(lane::cpu::name(isa)));
+  }
+}
+
+TEST_P(Golden, TheBitsAreThoseOfEachOpApart) {
+  for (const Numerics numerics : {Numerics::Int8, Numerics::Int8x2, Numerics::Precise}) {
+    EngineOptions options = options_of(numerics);
+    const auto fused = open(options);
+    ASSERT_NE(fused, nullptr);
+    for (const fuse::Holdable& rule : fuse::holdables()) options.held.emplace_back(rule.name);
+    const auto apart = open(options);
+    ASSERT_NE(apart, nullptr);
+    expect_same_bits(all_logits(*fused), all_logits(*apart), std::string(lane::name(numerics)));
+    EXPECT_EQ(fused->state_bytes(0), apart->state_bytes(0)) << "carried state, " << lane::name(numerics);
   }
 }
 

@@ -28,12 +28,15 @@ Why refuses(const L&) {
   return std::nullopt;
 }
 
+// Whether who made a row goes on with it; else the last thread to end goes on with everything.
+bool by_row(const Fold& l) { return kind_of(l) == "gather_norm" || kind_of(l) == "moe_norm"; }
+
 Why refuses(const Fold& l) {
   for (const Launch& part : l.parts) {
     if (auto why = std::visit([](const auto& inner) { return refuses(inner); }, part)) return why;
   }
   const auto* norm = std::get_if<Norm>(&l.then());
-  if (norm != nullptr && norm->rows > 1 && !std::holds_alternative<Gather>(l.first())) {
+  if (norm != nullptr && norm->rows > 1 && !by_row(l)) {
     return fmt::format("one thread would norm all {} rows", norm->rows);
   }
   return std::nullopt;
@@ -63,9 +66,8 @@ std::string path(const L&, Numerics) {
 }
 std::string path(const Fold& l, Numerics n) {
   const std::string first = std::visit([n](const auto& inner) { return path(inner, n); }, l.first());
-  const bool by_row = std::holds_alternative<Gather>(l.first());
   return fmt::format("{}{}the rest by {}", first, first.empty() ? "" : "; ",
-                     by_row ? "who made the row" : "the last thread to end");
+                     by_row(l) ? "who made the row" : "the last thread to end");
 }
 
 class CpuShim final : public fuse::Shim {
