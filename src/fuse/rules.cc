@@ -48,7 +48,7 @@ Result<void> check_held(std::span<const std::string> held) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const auto near = near_name(name, known);
     return refuse(
-        RefusalKind::Usage, name, "is the name of no rule that can be held back",
+        RefusalKind::Usage, fmt::format("rule \"{}\"", name), "is none that can be held back",
         near ? fmt::format("Did you mean {}?", *near) : fmt::format("The rules are {}.", fmt::join(known, ", ")));
   }
   return {};
