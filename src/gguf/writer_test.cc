@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(Writer, UnwritableSpec, ::testing::ValuesIn(unwritable(
 TEST(Writer, AFileOfHolesReadsAsZeros) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "holes.gguf";
-  const FileSpec spec{.metadata = {{"general.architecture", Value(std::string("llama"))}},
+  const FileSpec spec{.metadata = {{"general.architecture", value_string("llama")}},
                       .tensors = {{"a", Format::F32, {5}}, {"b", Format::Q8_0, {64, 3}}}};
   const auto written = write_holes(path, spec);
   ASSERT_TRUE(written.ok()) << to_text(written.refusal());
