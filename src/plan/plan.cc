@@ -13,6 +13,7 @@
 #include "lane/verify.h"
 #include "plan/buffers.h"
 #include "plan/running.h"
+#include "plan/sequences.h"
 
 namespace tw::plan {
 
@@ -93,6 +94,7 @@ Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Con
   TW_TRY_VOID(make_launches(graph, constants, knobs, schedule, told, explanation != nullptr));
   set_running_parameters(knobs, schedule);
   TW_TRY_VOID(make_buffers(graph, knobs, schedule));
+  if (schedule.form.kind == graph::Form::Kind::Batch && !knobs.holds("sequences")) merge_sequences(schedule);
   place_buffers(knobs, schedule);
 #ifndef NDEBUG
   const std::vector<lane::Finding> findings = verify(schedule);

@@ -32,12 +32,19 @@ class SequencesPass {
         counts_(counts),
         sequences_(static_cast<uint32_t>(schedule.io.sequences.size())),
         touches_(schedule),
-        live_(schedule.launches.size(), true) {}
+        live_(schedule.launches.size(), true),
+        alone_(schedule.launches.size(), true) {}
 
   void run() {
     auto kinds = members();
-    for (auto& arrays : kinds) {
-      for (auto& [array, members] : arrays) merge_all(members);
+    // A producer that a consumer of a later kind was in the way of may move once that has.
+    for (size_t round = 0; round < kSequenceKinds; ++round) {
+      const uint64_t merged = counts_.merged;
+      blocked_ = false;
+      for (auto& arrays : kinds) {
+        for (auto& [array, members] : arrays) merge_all(members);
+      }
+      if (!blocked_ || counts_.merged == merged) break;
     }
     uint32_t at = 0;
     std::erase_if(s_.launches, [&](const Planned&) { return !live_[at++]; });
@@ -62,6 +69,7 @@ class SequencesPass {
     if (members.size() < sequences_) return;
     std::ranges::sort(members);
     for (size_t i = 0; i < members.size() && members[i].first == 0; ++i) {
+      if (!alone_[members[i].second]) continue;
       Run run{members[i].second};
       for (uint32_t b = 1; b < sequences_; ++b) {
         ++counts_.steps;
@@ -75,7 +83,7 @@ class SequencesPass {
 
   [[nodiscard]] std::optional<uint32_t> next_of(const Members& members, uint32_t sequence, uint32_t after) const {
     auto at = std::ranges::lower_bound(members, std::pair{sequence, after + 1});
-    while (at != members.end() && at->first == sequence && !live_[at->second]) ++at;
+    while (at != members.end() && at->first == sequence && !alone_[at->second]) ++at;
     if (at == members.end() || at->first != sequence) return std::nullopt;
     return at->second;
   }
@@ -84,7 +92,12 @@ class SequencesPass {
     std::vector<const Launch*> launches;
     for (const uint32_t at : run) launches.push_back(&s_.launches[at].launch);
     std::optional<Launch> merged = merged_launch(s_, positions_, launches);
-    if (!merged || !may_move(run)) return;
+    if (!merged) return;
+    if (!may_move(run)) {
+      blocked_ = true;
+      return;
+    }
+    for (const uint32_t at : run) alone_[at] = false;
     Planned& place = s_.launches[run.back()];
     for (size_t b = 0; b + 1 < run.size(); ++b) {
       const std::vector<graph::OpId>& ops = s_.launches[run[b]].ops;
@@ -149,7 +162,9 @@ class SequencesPass {
   SequenceCounts& counts_;
   uint32_t sequences_;
   Touches touches_;
-  std::vector<bool> live_;
+  std::vector<bool> live_;   // not empty
+  std::vector<bool> alone_;  // of one sequence still
+  bool blocked_ = false;     // something was in a run's way
 };
 
 }  // namespace

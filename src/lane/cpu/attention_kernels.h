@@ -257,8 +257,8 @@ TW_INLINE inline void score(const AttentionArgs& a, const QueryBlock& b, uint64_
   const float* q[kQueryBlock];
   gather_queries<S>(a, b, work, q);
   with_stored<S>(a.k.type, [&](auto stored) {
-    const auto* keys = static_cast<const typename decltype(stored)::Element*>(a.k.data) +
-                       b.sequence * a.k.sequence_stride + b.kv_head * a.k.head_stride;
+    const auto* keys = static_cast<const typename decltype(stored)::Element*>(a.k.data) + cache_begin(a.k, b.sequence) +
+                       b.kv_head * a.k.head_stride;
     if (a.k.blocked && a.split.own == 0)
       score_blocks<S>(stored, keys + chunk * kAttentionChunk * a.hd, q, a, b, all, work.scores);
     else
@@ -310,7 +310,7 @@ TW_INLINE inline bool attend_chunk(const AttentionArgs& a, const QueryBlock& b, 
   }
   with_stored<S>(a.v.type, [&](auto stored) {
     const auto* v = static_cast<const typename decltype(stored)::Element*>(a.v.data) + a.v_offset +
-                    b.sequence * a.v.sequence_stride + b.kv_head * a.v.head_stride +
+                    cache_begin(a.v, b.sequence) + b.kv_head * a.v.head_stride +
                     chunk * kAttentionChunk * a.v.position_stride;
     add_values<S>(stored, v, a, b, work);
   });

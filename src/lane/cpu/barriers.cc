@@ -7,7 +7,7 @@ namespace tw::lane::cpu {
 
 namespace {
 
-// Bytes of one space: the arena, the shared memory of launches, or one state.
+// Bytes of one space: the arena, or the shared memory of launches; elements of one state.
 struct Region {
   uint32_t space = 0;
   uint64_t from = 0, to = 0;
@@ -59,7 +59,7 @@ class Regions {
       const Buffer& root = schedule.at(span.root);
       if (root.fill == Fill::Constant) return;
       if (root.fill == Fill::State) {
-        region = {kFirstState + index(span.root), 0, 1};
+        region = {kFirstState + index(span.root), span.from, span.to};
       } else {
         const uint32_t width = bytes_of(root.dtype);
         region.from = *root.plain_at + span.from * width;

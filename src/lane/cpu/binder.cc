@@ -10,6 +10,7 @@ Binder::Binder(Program::Data& data, Isa isa, const WeightStore& weights, States&
 
 Result<void> Binder::run() {
   d_.arena = Aligned(s_.arena_bytes);
+  d_.slots.resize(s_.io.sequences.size());
   std::vector<bool> uses_shared;
   std::vector<size_t> first_call;
   for (uint32_t at = 0; at < s_.launches.size(); ++at) {
@@ -58,30 +59,48 @@ Binder::PlainPlace Binder::plain_place(BufferId id, uint64_t from) const {
     auto* values = const_cast<float*>(weights_.values(root.name) + span.from + from);
     return {reinterpret_cast<std::byte*>(values), nullptr, 0, 0};
   }
-  if (root.fill == Fill::State) return {nullptr, &states_.of(root), root.sequence.value_or(0), offset};
+  if (root.fill == Fill::State) {
+    const uint64_t size = root.size() / root.sequences;
+    const auto part = static_cast<uint32_t>(span.from / size);
+    TW_CHECK(span.to <= (part + 1) * size, "{} is of several sequences, whose states need not be together", root.name);
+    const uint64_t begin = part * size * bytes_of(root.dtype);
+    return {nullptr, &states_.of(root), root.sequence.value_or(part), offset - begin};
+  }
   TW_CHECK(root.plain_at.has_value(), "{} has no place in the arena", root.name);
   return {d_.arena.get() + *root.plain_at + offset, nullptr, 0, 0};
 }
 
-Result<void> Binder::set_store(Store& to, const Dst& dst, uint64_t units, uint64_t width, OutForms forms) {
+Binder::SequencesPlace Binder::sequences_place(BufferId id) const {
+  const lane::Span span = span_of(s_, id);
+  const Buffer& root = s_.at(span.root);
+  const bool of_all = root.sequences > 1 && span.to - span.from == root.size();
+  if (root.fill != Fill::State || !of_all) return {};
+  const States::State& state = states_.of(root);
+  return {&state, state.bytes / bytes_of(root.dtype)};
+}
+
+Result<void> Binder::set_store(Store& to, const Dst& dst, uint64_t units, uint64_t width, OutForms forms,
+                               uint64_t sequences) {
   const lane::Span span = span_of(s_, dst.buf);
   const Buffer& buffer = s_.at(span.root);
   to.type = buffer.dtype;
   to.unit_pitch = dst.unit ? dst.unit->pitch : width;
   to.unit_offset = dst.unit ? dst.unit->offset : 0;
   if (buffer.layout.kind != lane::Layout::Kind::RowMajor) {
-    if (!dst.row || dst.row->pitch != buffer.cols || span.from != 0) {
+    const bool whole = span.from % (buffer.size() / buffer.sequences) == 0;
+    if (!dst.row || dst.row->pitch != buffer.cols || !whole) {
       return no_kernel(fmt::format("it writes {}, which is laid out as a cache, other than by its rows", buffer.name));
     }
     to.form = buffer.layout.kind == lane::Layout::Kind::KeyBlocks ? Store::Form::KeyBlocks : Store::Form::ValueRows;
     to.head_width = buffer.layout.width;
-    to.head_stride = padded_positions(buffer.rows) * buffer.layout.width;
+    to.head_stride = padded_positions(buffer.rows / buffer.sequences) * buffer.layout.width;
   }
   if (dst.row) {
     to.row_pitch = dst.row->pitch;
     to.fixed = dst.row->fixed;
     set(to.position, dst.row->param);
   }
+  if (sequences > 1) return set_sequence_store(to, dst, units, forms, sequences);
   if (forms.plain) set(to.data, dst.buf);
   if (!forms.quantized) return {};
   const uint64_t last = units > 1 ? to.unit_pitch : 0;
@@ -92,6 +111,16 @@ Result<void> Binder::set_store(Store& to, const Dst& dst, uint64_t units, uint64
   }
   to.quant = quant(dst.buf);
   to.words = words();
+  return {};
+}
+
+Result<void> Binder::set_sequence_store(Store& to, const Dst& dst, uint64_t units, OutForms forms, uint64_t sequences) {
+  if (!dst.row || !present(dst.row->param) || forms.quantized) {
+    return no_kernel("several sequences land in plain rows at their positions or in one array, and nowhere else");
+  }
+  to.sequence_units = units / sequences;
+  to.size = s_.at(dst.buf).size() / sequences;
+  to.tables = set_sequences(to.data, dst.buf);
   return {};
 }
 
@@ -110,13 +139,18 @@ QuantView Binder::quant(BufferId id) const {
 
 CacheView Binder::cache_view(BufferId id, uint64_t kv_heads, uint64_t width, const void*& data) {
   const Buffer& buffer = s_.at(id);
+  const uint64_t rows = buffer.rows / buffer.sequences;
   CacheView view;
   switch (buffer.layout.kind) {
-    case lane::Layout::Kind::KeyBlocks: view = key_cache(nullptr, buffer.dtype, buffer.rows, kv_heads, width); break;
-    case lane::Layout::Kind::ValueRows: view = value_cache(nullptr, buffer.dtype, buffer.rows, kv_heads, width); break;
-    case lane::Layout::Kind::RowMajor: view = cache_rows(nullptr, buffer.dtype, buffer.rows, kv_heads, width); break;
+    case lane::Layout::Kind::KeyBlocks: view = key_cache(nullptr, buffer.dtype, rows, kv_heads, width); break;
+    case lane::Layout::Kind::ValueRows: view = value_cache(nullptr, buffer.dtype, rows, kv_heads, width); break;
+    case lane::Layout::Kind::RowMajor: view = cache_rows(nullptr, buffer.dtype, rows, kv_heads, width); break;
   }
-  set(data, id);
+  if (buffer.sequences > 1) {
+    view.table = set_sequences(data, id);
+  } else {
+    set(data, id);
+  }
   view.data = data;
   return view;
 }

@@ -72,6 +72,7 @@ class Binder {
   Result<void> bind(const Transpose& l);
 
   Result<void> bind_launch(const Launch& launch);
+  [[nodiscard]] bool attends_by_chunks(const AttentionArgs& a) const;
 
   // One matrix of a product and where its result goes; `part` stays where it is.
   Result<void> set_part(ProductPart& part, const Packed& w, BufferId bias, const Dst& y, uint64_t rows, OutForms forms);
@@ -142,8 +143,23 @@ class Binder {
     d_.state_pointers.push_back({slot, place.state, place.sequence, place.offset});
   }
 
-  // Where a result goes, in `to`, which must stay where it is: `units` runs of `width` values.
-  Result<void> set_store(Store& to, const Dst& dst, uint64_t units, uint64_t width, OutForms forms = {});
+  // The same where `id` may be the memories of a batch's sequences: the field is where they all begin, the answer where
+  // each does.
+  template <class T>
+  SlotTable set_sequences(T*& field, BufferId id) {
+    const SequencesPlace place = sequences_place(id);
+    if (place.state == nullptr) {
+      set(field, id);
+      return {};
+    }
+    field = reinterpret_cast<T*>(place.state->data);
+    return {d_.slots.data(), place.stride};
+  }
+
+  // Where a result goes, in `to`, which must stay where it is: `units` runs of `width` values. sequences > 1: the units
+  // are as many a sequence, and go to rows of its own table.
+  Result<void> set_store(Store& to, const Dst& dst, uint64_t units, uint64_t width, OutForms forms = {},
+                         uint64_t sequences = 1);
 
   // Memory that a launch's kernels hand results over in: `place` gets its start once it is there.
   void shared(uint64_t bytes, std::function<void(std::byte*)> place);
@@ -155,7 +171,7 @@ class Binder {
   // The quantized form of a buffer.
   [[nodiscard]] QuantView quant(BufferId id) const;
 
-  // The view of a cache whose data pointer is set through `data`, the view's own field.
+  // The view of a cache, or of a batch's caches, whose data pointer is set through `data`, the view's own field.
   CacheView cache_view(BufferId id, uint64_t kv_heads, uint64_t width, const void*& data);
 
   struct PlainPlace {
@@ -165,6 +181,12 @@ class Binder {
     uint64_t offset = 0;  // in the state
   };
   [[nodiscard]] PlainPlace plain_place(BufferId id, uint64_t from) const;
+  struct SequencesPlace {
+    const States::State* state = nullptr;  // null: the sequences do not lie in carried state
+    uint64_t stride = 0;                   // elements from slot to slot
+  };
+  [[nodiscard]] SequencesPlace sequences_place(BufferId id) const;
+  Result<void> set_sequence_store(Store& to, const Dst& dst, uint64_t units, OutForms forms, uint64_t sequences);
   void bind_io();
 
   Program::Data& d_;

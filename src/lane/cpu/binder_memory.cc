@@ -41,7 +41,9 @@ Result<void> Binder::bind(const View&) { return {}; }
 
 // Rows into a cache in the lane's layout, or into a plain table.
 Result<void> Binder::bind(const SetRow& l) {
-  if (l.next_sequence != 0) return no_kernel("it sets rows of several sequences");
+  const bool batch = l.next_sequence != 0;
+  if (batch && (l.forms.quantized || !present(l.at.param)))
+    return no_kernel("it sets rows of several sequences quantized or at a fixed row");
   const Buffer& table = s_.at(l.table);
   if (l.forms.plain) {
     auto& a = make<CacheWriteArgs>();
@@ -51,7 +53,8 @@ Result<void> Binder::bind(const SetRow& l) {
     a.to = cache_view(l.table, a.kv_heads, a.width, a.to.data);
     set(a.position, l.at.param);
     a.fixed = l.at.fixed;
-    a.rows = l.count;
+    a.rows = batch ? 1 : l.count;
+    a.sequences = batch ? l.count : 1;
     add(a, kernels_.cache_write, items);
   }
   if (!l.forms.quantized) return {};
@@ -70,8 +73,9 @@ Result<void> Binder::bind(const SetRow& l) {
 }
 
 Result<void> Binder::bind(const Attention& l) {
-  if (l.next_sequence != 0) return no_kernel("it spans sequences");
   auto& a = make<AttentionArgs>();
+  const bool batch = l.next_sequence != 0;
+  if (batch && l.split) return no_kernel("it spans sequences with keys in two pieces");
   const uint64_t kv_heads = l.heads / l.group;
   set(a.q, l.q);
   a.k = cache_view(l.k, kv_heads, l.split ? l.split->own : l.hd, a.k.data);
@@ -90,13 +94,21 @@ Result<void> Binder::bind(const Attention& l) {
   set(a.sinks, l.sinks);
   set(a.gate, l.gate, l.gate_offset);
   TW_TRY_VOID(set_store(a.out, Dst{l.out}, l.rows * l.heads, l.vd, l.forms));
-  a.rows = l.rows, a.heads = l.heads, a.kv_heads = kv_heads, a.hd = l.hd, a.vd = l.vd, a.length = l.len;
+  a.sequences = batch ? l.rows : 1, a.rows = batch ? 1 : l.rows;
+  a.heads = l.heads, a.kv_heads = kv_heads, a.hd = l.hd, a.vd = l.vd, a.length = l.len;
   a.window = l.window, a.scale = l.scale, a.softcap = l.softcap, a.gate_act = l.gate_act;
   const size_t scratch = attention_scratch_bytes(a);
-  if (l.rows > kFewAttentionRows) return turns(add(a, kernels_.attention_rows, attention_rows_items, scratch));
-  shared(a.partials, attention_partials(1, l.rows, l.heads, l.vd, l.len) * sizeof(float));
+  if (!attends_by_chunks(a)) return turns(add(a, kernels_.attention_rows, attention_rows_items, scratch));
+  shared(a.partials, attention_partials(a.sequences, a.rows, l.heads, l.vd, l.len) * sizeof(float));
   add(a, kernels_.attention_chunks, attention_chunks_items, scratch).take_turns = true;
   return done(add(a, kernels_.attention_merge, attention_merge_items, scratch));
+}
+
+// Few rows: each chunk of the caches is shared out, unless there are sequences enough for every thread to have several
+// of their heads, and no partial results to keep for all of them.
+bool Binder::attends_by_chunks(const AttentionArgs& a) const {
+  constexpr uint64_t kHeadsAThread = 4;
+  return a.rows <= kFewAttentionRows && (a.sequences == 1 || a.sequences * a.kv_heads < kHeadsAThread * d_.threads);
 }
 
 // Queries and keys in two pieces; nothing to do for whole ones.
@@ -122,10 +134,10 @@ Result<void> Binder::bind(const Conv& l) {
   auto& a = make<ConvArgs>();
   set(a.x, l.x);
   set(a.w, l.w);
-  set(a.ring, l.ring);
+  a.rings = set_sequences(a.ring, l.ring);
   set(a.y, l.y);
   if (l.taps > kMaxConvTaps) return no_kernel(fmt::format("it has {} taps, the kernel takes {}", l.taps, kMaxConvTaps));
-  a.rows = l.rows, a.chan = l.chan, a.taps = l.taps;
+  a.sequences = l.sequences, a.rows = l.rows, a.chan = l.chan, a.taps = l.taps;
   a.l2_width = l.l2_width, a.l2_eps = l.l2_eps, a.silu = l.silu;
   return done(add(a, kernels_.conv, items));
 }
@@ -153,7 +165,6 @@ Result<void> Binder::bind(const Gates& l) {
 }
 
 Result<void> Binder::bind(const Delta& l) {
-  if (l.sequences != 1) return no_kernel("it spans sequences");
   auto& a = make<DeltaArgs>();
   set(a.q, l.q);
   set(a.k, l.k);
@@ -162,14 +173,15 @@ Result<void> Binder::bind(const Delta& l) {
   set(a.beta, l.beta);
   set(a.alpha, l.alpha);
   set(a.norm, l.norm);
-  set(a.state, l.state);
-  const uint64_t units = l.rows * l.value_heads;
+  a.states = set_sequences(a.state, l.state);
+  const uint64_t units = l.sequences * l.rows * l.value_heads;
   TW_TRY_VOID(set_store(a.out, Dst{l.out}, units, l.d, l.forms));
   if (l.forms.plain)
     set(a.o, l.out);
   else
     shared(a.o, units * l.d * sizeof(float));
-  a.rows = l.rows, a.value_heads = l.value_heads, a.key_heads = l.key_heads, a.d = l.d, a.eps = l.eps;
+  a.sequences = l.sequences, a.rows = l.rows, a.value_heads = l.value_heads, a.key_heads = l.key_heads, a.d = l.d,
+  a.eps = l.eps;
   a.state_type = s_.at(l.state).dtype;
   a.channel_decay = l.channel_decay, a.key_head_of = l.key_head_of, a.gate = l.gate;
   add(a, kernels_.delta_update, delta_update_items).take_turns = true;
@@ -189,12 +201,11 @@ Result<void> Binder::bind(const Slice& l) {
 }
 
 Result<void> Binder::bind(const Join& l) {
-  if (l.next_sequence != 0) return no_kernel("it spans sequences");
   auto& a = make<JoinArgs>();
   set(a.a, l.a);
   set(a.b, l.b);
   a.units = l.rows * l.heads, a.ha = l.ha, a.hb = l.hb;
-  TW_TRY_VOID(set_store(a.y, l.y, a.units, l.ha + l.hb));
+  TW_TRY_VOID(set_store(a.y, l.y, a.units, l.ha + l.hb, {}, l.next_sequence != 0 ? l.rows : 1));
   return done(add(a, kernels_.join, items));
 }
 
@@ -207,7 +218,6 @@ Result<void> Binder::bind(const Transpose& l) {
 }
 
 Result<void> Binder::bind(const ConvParts& l) {
-  if (l.sequences != 1) return no_kernel("it spans sequences");
   if (l.taps > kMaxConvTaps) return no_kernel(fmt::format("it has {} taps, the kernel takes {}", l.taps, kMaxConvTaps));
   auto& parts = make<std::vector<ConvArgs>>();
   parts.resize(l.parts.size());
@@ -218,9 +228,9 @@ Result<void> Binder::bind(const ConvParts& l) {
     ConvArgs& a = parts[p];
     set(a.x, part.x);
     set(a.w, part.w);
-    set(a.ring, part.ring);
+    a.rings = set_sequences(a.ring, part.ring);
     set(a.y, part.y);
-    a.chan = part.chan, a.taps = l.taps, a.silu = true;
+    a.sequences = l.sequences, a.chan = part.chan, a.taps = l.taps, a.silu = true;
     if (part.l2) a.l2_width = l.block, a.l2_eps = l.eps;
   }
   auto& a = make<ConvPartsArgs>();

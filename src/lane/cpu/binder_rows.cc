@@ -93,13 +93,13 @@ Result<void> Binder::bind(const Unary& l) {
 
 Result<void> Binder::bind(const Rope& l) {
   auto& a = make<RopeArgs>();
-  const RopeParts tables{.cos = l.cos, .sin = l.sin, .position = l.position, .width = l.width, .half = l.half};
-  TW_TRY_VOID(rope_side(a, tables, {l.x, l.part, l.norm, l.y, l.heads, l.per_row}));
+  const RopeParts tables{
+      .cos = l.cos, .sin = l.sin, .position = l.position, .width = l.width, .half = l.half, .sequences = l.sequences};
+  TW_TRY_VOID(rope_side(a, tables, {l.x, l.part, l.norm, l.y, l.heads, l.per_row, l.next_sequence}));
   return done(add(a, kernels_.rope, items));
 }
 
 Result<void> Binder::bind(const RopeParts& l) {
-  if (l.sequences) return no_kernel("it spans sequences");
   auto& sides = make<std::vector<RopeArgs>>();
   sides.resize(l.sides.size());
   for (size_t s = 0; s < sides.size(); ++s) TW_TRY_VOID(rope_side(sides[s], l, l.sides[s]));
@@ -120,7 +120,9 @@ Result<void> Binder::rope_side(RopeArgs& a, const RopeParts& l, const RopeSide& 
     a.eps = side.norm->eps;
     set(a.norm_weight, side.norm->w);
   }
-  TW_TRY_VOID(set_store(a.y, side.y, side.heads, l.width));
+  const uint64_t tables = side.next_sequence != 0 ? side.heads / side.per_row : 1;
+  TW_TRY_VOID(set_store(a.y, side.y, side.heads, l.width, {}, tables));
+  a.position_a_row = l.sequences;
   a.heads = side.heads, a.per_row = side.per_row, a.width = l.width, a.half = l.half;
   return {};
 }

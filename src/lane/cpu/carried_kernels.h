@@ -35,7 +35,7 @@ void conv(const ConvArgs& a, Range range, std::byte*) {
     const uint64_t begin = item % blocks * block;
     const uint64_t end = least(a.chan, begin + block);
     const float* x = a.x + sequence * a.rows * a.chan;
-    float* ring = a.ring + sequence * a.taps * a.chan;
+    float* ring = a.ring + sequence_begin(a.rings, sequence, a.taps * a.chan);
     float* y = a.y + sequence * a.rows * a.chan;
     each16<S>(begin, end, [&](auto lanes, uint64_t c) { conv_channels<S>(a, lanes, x, ring, y, c); });
     if (a.l2_width == 0) continue;
@@ -147,7 +147,9 @@ TW_INLINE inline void delta_rows(Stored, typename Stored::Element* state, const 
 template <class S, bool kChannel, class Stored>
 TW_INLINE inline void delta_block(const DeltaArgs& a, Stored stored, uint64_t sequence, uint64_t head, uint64_t block) {
   constexpr int kTogether = S::kQueryTile / 2;
-  auto* state = static_cast<typename Stored::Element*>(a.state) + (sequence * a.value_heads + head) * a.d * a.d;
+  const uint64_t square = a.d * a.d;
+  auto* state = static_cast<typename Stored::Element*>(a.state) +
+                sequence_begin(a.states, sequence, a.value_heads * square) + head * square;
   const uint64_t begin = block * kDeltaRows;
   const uint64_t end = least(a.d, begin + kDeltaRows);
   for (uint64_t r = 0; r < a.rows; ++r) {

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "lane/cpu/simd.h"
+#include "lane/cpu/slot_table.h"
 #include "lane/cpu/store.h"
 #include "lane/types.h"
 
@@ -18,8 +19,8 @@ namespace tw::lane::cpu {
 // Two kernels with a barrier between: delta_update writes o, which may be the plain values of `out`; delta_norm
 // finishes it into `out`, a unit a row and value head. q, k: rows of key_heads * d; v, z, o, out: rows of value_heads *
 // d; beta: rows of value_heads; alpha: the same, or of value_heads * d with channel_decay; state: value_heads * d * d.
-// Sequences lie back to back in all of them. Items of delta_update: sequences * value_heads * blocks of kDeltaRows
-// memory rows; of delta_norm: sequences * rows * value_heads.
+// Sequences lie back to back in all of them, in state by the table. Items of delta_update: sequences * value_heads *
+// blocks of kDeltaRows memory rows; of delta_norm: sequences * rows * value_heads.
 struct DeltaArgs {
   const float* q = nullptr;
   const float* k = nullptr;
@@ -37,6 +38,7 @@ struct DeltaArgs {
   bool channel_decay = false;
   graph::KeyHeadOf key_head_of = graph::KeyHeadOf::Modulo;
   graph::GateKind gate = graph::GateKind::Silu;
+  SlotTable states;
 };
 inline constexpr uint64_t kDeltaRows = 16;
 TW_INLINE constexpr uint64_t delta_update_items(const DeltaArgs& a) {

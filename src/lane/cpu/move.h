@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "lane/cpu/simd.h"
+#include "lane/cpu/slot_table.h"
 #include "lane/types.h"
 
 namespace tw::lane::cpu {
@@ -46,15 +47,20 @@ struct TransposeArgs {
 TW_INLINE constexpr uint64_t items(const TransposeArgs& a) { return a.cols; }
 
 // How keys or values of key/value head g at position j (0-based) lie.
-//   Rows:    element e at sequence * sequence_stride + j * position_stride + g * head_stride + e
+//   Rows:    element e at j * position_stride + g * head_stride + e
 //   Blocked: (keys) [head][block of 16 positions][element][16], so that a lane is a position
+// A sequence's cache takes sequence_stride elements and begins at cache_begin.
 struct CacheView {
   const void* data = nullptr;
   Dtype type = Dtype::F32;  // F32, F16 or BF16
   bool blocked = false;
   uint64_t position_stride = 0, head_stride = 0;
   uint64_t sequence_stride = 0;
+  SlotTable table;
 };
+TW_INLINE constexpr uint64_t cache_begin(const CacheView& view, uint64_t sequence) {
+  return sequence_begin(view.table, sequence, view.sequence_stride);
+}
 
 inline constexpr uint64_t kPositionBlock = 16;
 TW_INLINE constexpr uint64_t padded_positions(uint64_t length) {
@@ -66,16 +72,16 @@ TW_INLINE constexpr uint64_t cache_elements(uint64_t length, uint64_t kv_heads, 
 }
 // The lane's own cache layouts. Keys: blocked. Values: [head][position][vd].
 TW_INLINE constexpr CacheView key_cache(const void* data, Dtype type, uint64_t length, uint64_t kv_heads, uint64_t hd) {
-  return {data, type, true, 0, padded_positions(length) * hd, cache_elements(length, kv_heads, hd)};
+  return {data, type, true, 0, padded_positions(length) * hd, cache_elements(length, kv_heads, hd), {}};
 }
 TW_INLINE constexpr CacheView value_cache(const void* data, Dtype type, uint64_t length, uint64_t kv_heads,
                                           uint64_t vd) {
-  return {data, type, false, vd, padded_positions(length) * vd, cache_elements(length, kv_heads, vd)};
+  return {data, type, false, vd, padded_positions(length) * vd, cache_elements(length, kv_heads, vd), {}};
 }
 // Row-major keys or values: len x kv_heads * width.
 TW_INLINE constexpr CacheView cache_rows(const void* data, Dtype type, uint64_t length, uint64_t kv_heads,
                                          uint64_t width) {
-  return {data, type, false, kv_heads * width, width, length * kv_heads * width};
+  return {data, type, false, kv_heads * width, width, length * kv_heads * width, {}};
 }
 
 // Rows of kv_heads * width f32 values into a cache: row r of sequence s, at src + (s * rows + r) * kv_heads * width,

@@ -63,7 +63,7 @@ void cache_write(const CacheWriteArgs& a, Range range, std::byte*) {
           static_cast<uint64_t>(a.position != nullptr ? a.position[sequence] : static_cast<int32_t>(a.fixed)) - 1;
       const uint64_t j = first + item / a.kv_heads % a.rows;
       const float* src = a.src + item * a.width;
-      auto* to = data + sequence * a.to.sequence_stride + head * a.to.head_stride;
+      auto* to = data + cache_begin(a.to, sequence) + head * a.to.head_stride;
       if (!a.to.blocked) {
         convert<S>(StoredF32<S>{}, src, stored, to + j * a.to.position_stride, a.width);
         continue;

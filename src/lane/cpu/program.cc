@@ -45,6 +45,7 @@ Result<std::unique_ptr<Program>> Program::compile(const Schedule& schedule, Isa 
 
 void Program::bind(std::span<const uint32_t> slots) {
   TW_CHECK(slots.size() >= data_->sequences.size(), "{} slots for {} sequences", slots.size(), data_->sequences.size());
+  std::copy_n(slots.begin(), data_->slots.size(), data_->slots.begin());
   for (const StatePointer& pointer : data_->state_pointers) {
     *pointer.field = pointer.state->data + slots[pointer.sequence] * pointer.state->bytes + pointer.offset;
   }

@@ -52,6 +52,7 @@ struct Program::Data {
     uint64_t next_size = 0;
   };
   std::vector<SequencePlaces> sequences;
+  std::vector<uint32_t> slots;  // of each sequence; kernels over several sequences read it
 };
 
 }  // namespace tw::lane::cpu

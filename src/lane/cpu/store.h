@@ -16,6 +16,8 @@ namespace tw::lane::cpu {
 
 // Value e of unit u is element (R - 1) * row_pitch + u * unit_pitch + unit_offset + e of the buffer in row-major order,
 // R = *position, or `fixed` without one. Rounded to the type when stored plain.
+// With sequence_units, a batch into a table a sequence: units s * sequence_units .. are the units 0 .. of sequence s,
+// R = position[s], in the table of `size` elements that begins by `tables`; plain only.
 struct Store {
   // How the plain elements lie. Caches have rows of row_pitch values, heads of head_width.
   enum class Form : uint8_t {
@@ -34,7 +36,19 @@ struct Store {
   uint64_t row_pitch = 0;
   uint64_t unit_pitch = 0, unit_offset = 0;
   uint64_t head_width = 0, head_stride = 0;
+  uint64_t sequence_units = 0, size = 0;
+  SlotTable tables;
 };
+
+// A unit of a store of one sequence, and where that sequence's table begins.
+struct StoreUnit {
+  uint64_t unit = 0, sequence = 0, table = 0;
+};
+TW_INLINE inline StoreUnit store_unit(const Store& store, uint64_t unit) {
+  if (store.sequence_units == 0) return {unit, 0, 0};
+  const uint64_t sequence = unit / store.sequence_units;
+  return {unit % store.sequence_units, sequence, sequence_begin(store.tables, sequence, store.size)};
+}
 
 // Plain f32 units that begin every `pitch` values.
 TW_INLINE constexpr Store store_rows(float* y, uint64_t pitch) {
@@ -44,10 +58,11 @@ TW_INLINE constexpr Store store_rows(float* y, uint64_t pitch) {
   return store;
 }
 
-// The element where a unit begins, in row-major order.
-TW_INLINE inline uint64_t store_begin(const Store& store, uint64_t unit) {
-  const uint64_t row = (store.position != nullptr ? static_cast<uint64_t>(*store.position) : store.fixed) - 1;
-  return row * store.row_pitch + unit * store.unit_pitch + store.unit_offset;
+// The element of its sequence's table where a unit begins, in row-major order.
+TW_INLINE inline uint64_t store_begin(const Store& store, const StoreUnit& at) {
+  const uint64_t row =
+      (store.position != nullptr ? static_cast<uint64_t>(store.position[at.sequence]) : store.fixed) - 1;
+  return row * store.row_pitch + at.unit * store.unit_pitch + store.unit_offset;
 }
 
 TW_INLINE constexpr bool stores_plain(const Store& store) { return store.data != nullptr; }
@@ -58,7 +73,8 @@ TW_INLINE constexpr bool stores_directly(const Store& store) {
   return stores_plain(store) && !stores_quantized(store) && store.type == Dtype::F32 && store.form == Store::Form::Rows;
 }
 TW_INLINE inline float* plain_unit(const Store& store, uint64_t unit) {
-  return static_cast<float*>(store.data) + store_begin(store, unit);
+  const StoreUnit at = store_unit(store, unit);
+  return static_cast<float*>(store.data) + at.table + store_begin(store, at);
 }
 
 // Where a kernel puts the values of unit `unit` from `first` on together: in the plain result itself where those are
@@ -68,16 +84,17 @@ TW_INLINE inline float* store_place(const Store& store, uint64_t unit, uint64_t 
   return there ? plain_unit(store, unit) + first : own;
 }
 
-// `count` values to elements at, at + 1, ... (in row-major order) of a cache.
+// `count` values to elements at, at + 1, ... (in row-major order) of the cache that begins at `table`.
 template <class S, class Stored>
-void store_cache(const Store& store, Stored stored, uint64_t at, const float* values, uint64_t count) {
+void store_cache(const Store& store, Stored stored, typename Stored::Element* table, uint64_t at, const float* values,
+                 uint64_t count) {
   using Element = typename Stored::Element;
   while (count > 0) {
     const uint64_t row = at / store.row_pitch;
     const uint64_t e = at % store.row_pitch % store.head_width;
     const uint64_t head = at % store.row_pitch / store.head_width;
     const uint64_t piece = least(count, store.head_width - e);
-    Element* to = static_cast<Element*>(store.data) + head * store.head_stride;
+    Element* to = table + head * store.head_stride;
     if (store.form == Store::Form::ValueRows) {
       convert<S>(StoredF32<S>{}, values, stored, to + row * store.head_width + e, piece);
     } else {
@@ -94,14 +111,15 @@ void store_cache(const Store& store, Stored stored, uint64_t at, const float* va
 // multiples of 32, and count one too.
 template <class S>
 void store_values(const Store& store, uint64_t unit, uint64_t first, const float* values, uint64_t count) {
-  const uint64_t at = store_begin(store, unit) + first;
+  const StoreUnit place = store_unit(store, unit);
+  const uint64_t at = store_begin(store, place) + first;
   if (stores_plain(store)) {
     with_stored<S>(store.type, [&](auto stored) {
-      using Element = typename decltype(stored)::Element;
+      auto* table = static_cast<typename decltype(stored)::Element*>(store.data) + place.table;
       if (store.form == Store::Form::Rows)
-        convert<S>(StoredF32<S>{}, values, stored, static_cast<Element*>(store.data) + at, count);
+        convert<S>(StoredF32<S>{}, values, stored, table + at, count);
       else
-        store_cache<S>(store, stored, at, values, count);
+        store_cache<S>(store, stored, table, at, values, count);
     });
   }
   if (!stores_quantized(store)) return;

@@ -14,7 +14,7 @@ float key(const AttentionArgs& a, uint64_t s, uint64_t g, uint64_t j, uint64_t e
   const uint64_t own = a.split.own != 0 ? a.split.own : a.hd;
   if (e >= own)
     return widen(a.split.k_tail_type, a.split.k_tail, a.split.k_tail_offset + j * a.split.k_tail_pitch + e - own);
-  const uint64_t base = s * a.k.sequence_stride + g * a.k.head_stride;
+  const uint64_t base = cache_begin(a.k, s) + g * a.k.head_stride;
   return widen(a.k.type, a.k.data,
                base + (a.k.blocked ? (j / 16 * own + e) * 16 + j % 16 : j * a.k.position_stride + e));
 }
@@ -47,7 +47,7 @@ State chunk(const AttentionArgs& a, uint64_t unit, uint64_t begin, uint64_t end)
     const float w = math::exp(score[j - begin] - c.m);
     weight[j - from] = w;
     for (uint64_t e = 0; e < a.vd; ++e) {
-      const uint64_t at = a.v_offset + s * a.v.sequence_stride + g * a.v.head_stride + j * a.v.position_stride + e;
+      const uint64_t at = a.v_offset + cache_begin(a.v, s) + g * a.v.head_stride + j * a.v.position_stride + e;
       c.o[e] = math::fma(w, widen(a.v.type, a.v.data, at), c.o[e]);
     }
   }

@@ -12,7 +12,7 @@ void conv(const ConvArgs& a, Range range, std::byte*) {
     const uint64_t begin = item % blocks * block;
     const uint64_t end = std::min(a.chan, begin + block);
     const uint64_t n = end - begin;
-    float* ring = a.ring + s * a.taps * a.chan;
+    float* ring = a.ring + sequence_begin(a.rings, s, a.taps * a.chan);
     // E, the channels of the item only.
     std::vector<float> e;
     for (uint64_t t = 0; t < a.taps; ++t) e.insert(e.end(), ring + t * a.chan + begin, ring + t * a.chan + end);
@@ -52,7 +52,7 @@ void delta_update(const DeltaArgs& a, Range range, std::byte*) {
     const uint64_t g = a.key_head_of == graph::KeyHeadOf::Modulo ? h % a.key_heads : h / (a.value_heads / a.key_heads);
     const uint64_t first = item % blocks * kDeltaRows;
     for (uint64_t i = first; i < std::min(d, first + kDeltaRows); ++i) {
-      const uint64_t memory = ((s * a.value_heads + h) * d + i) * d;
+      const uint64_t memory = sequence_begin(a.states, s, a.value_heads * d * d) + (h * d + i) * d;
       for (uint64_t r = s * a.rows; r < (s + 1) * a.rows; ++r) {
         const std::vector<float> k(a.k + (r * a.key_heads + g) * d, a.k + (r * a.key_heads + g + 1) * d);
         const std::vector<float> q(a.q + (r * a.key_heads + g) * d, a.q + (r * a.key_heads + g + 1) * d);

@@ -112,8 +112,11 @@ void quantize(const float* x, const QuantView& to, uint64_t block, int words) {
 }
 
 void store(const Store& to, uint64_t unit, uint64_t first, const std::vector<float>& values) {
-  const uint64_t row = (to.position != nullptr ? static_cast<uint64_t>(*to.position) : to.fixed) - 1;
-  const uint64_t begin = row * to.row_pitch + unit * to.unit_pitch + to.unit_offset + first;
+  const uint64_t sequence = to.sequence_units == 0 ? 0 : unit / to.sequence_units;
+  const uint64_t table = to.sequence_units == 0 ? 0 : sequence_begin(to.tables, sequence, to.size);
+  const uint64_t row = (to.position != nullptr ? static_cast<uint64_t>(to.position[sequence]) : to.fixed) - 1;
+  const uint64_t begin =
+      row * to.row_pitch + (unit - sequence * to.sequence_units) * to.unit_pitch + to.unit_offset + first;
   for (uint64_t i = 0; to.data != nullptr && i < values.size(); ++i) {
     uint64_t at = begin + i;
     if (to.form != Store::Form::Rows) {
@@ -123,7 +126,7 @@ void store(const Store& to, uint64_t unit, uint64_t first, const std::vector<flo
       const bool blocks = to.form == Store::Form::KeyBlocks;
       at = head * to.head_stride + (blocks ? (j / 16 * to.head_width + e) * 16 + j % 16 : j * to.head_width + e);
     }
-    narrow(to.type, to.data, at, values[i]);
+    narrow(to.type, to.data, table + at, values[i]);
   }
   for (uint64_t i = 0; to.quant.scale != nullptr && i < values.size(); i += 32)
     quantize(values.data() + i, to.quant, (begin + i) / 32, to.words);

@@ -94,7 +94,7 @@ void cache_write(const CacheWriteArgs& a, Range range, std::byte*) {
     const uint64_t s = item / a.kv_heads / a.rows;
     const uint64_t j = (a.position != nullptr ? static_cast<uint64_t>(a.position[s]) : a.fixed) - 1 + r;
     for (uint64_t e = 0; e < a.width; ++e) {
-      const uint64_t base = s * a.to.sequence_stride + g * a.to.head_stride;
+      const uint64_t base = cache_begin(a.to, s) + g * a.to.head_stride;
       const uint64_t at = a.to.blocked ? (j / 16 * a.width + e) * 16 + j % 16 : j * a.to.position_stride + e;
       narrow(a.to.type, const_cast<void*>(a.to.data), base + at, a.src[item * a.width + e]);
     }
