@@ -175,9 +175,14 @@ std::string read_file(const std::string& path) {
 // The page on the rules holds what the command prints, so that it cannot fall behind.
 TEST(Cli, ThePageOnTheRulesIsWhatTheCommandPrints) {
   const std::string page = read_file("docs/rules.md");
-  EXPECT_THAT(page, HasSubstr(run({"rules", "--markdown"}).out));
-  EXPECT_THAT(page, HasSubstr(run({"rules", "--families", "--markdown"}).out));
-  EXPECT_THAT(page, HasSubstr(run({"explain", kModel, "--why", "blk.0.mixed"}).out));
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"rules", "--markdown"},
+                                                  {"rules", "--families", "--markdown"},
+                                                  {"explain", kModel, "--why", "blk.0.mixed"}}) {
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out, "");
+    EXPECT_THAT(page, HasSubstr(ran.out));
+  }
 }
 
 TEST(Cli, TheHashOfTheLogitsIsOneWhateverTheyAreMadeWith) {

@@ -26,11 +26,11 @@ struct RulesFlags {
 constexpr std::array kForms{"decode", "chunk:64", "batch:3"};
 using Counts = std::array<uint64_t, kForms.size()>;
 
-// A family's toy model, of which only metadata and tensor table are there.
+// A family's toy model.
 Result<model::Model> toy_model(std::string_view architecture) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / fmt::format("tilewright-rules-{}.gguf", getpid());
-  TW_TRY_VOID(model::synthesize({.architecture = std::string(architecture), .holes = true}, path));
+  TW_TRY_VOID(model::synthesize({.architecture = std::string(architecture)}, path));
   auto checkpoint = gguf::Checkpoint::open(path);
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
