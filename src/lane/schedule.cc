@@ -1,6 +1,7 @@
 #include "lane/schedule.h"
 
-#include <fmt/format.h>
+#include <charconv>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -18,12 +19,11 @@ std::string_view name(Fill fill) {
 }
 
 std::string_view base_name(const Buffer& buffer) {
-  std::string suffix;
-  if (buffer.sequence) {
-    suffix = fmt::format("_s{}", *buffer.sequence);
-  } else if (buffer.sequences > 1) {
-    suffix = "_s";
-  }
+  if (!buffer.sequence && buffer.sequences == 1) return buffer.name;
+  char text[16] = "_s";
+  const char* end = text + 2;
+  if (buffer.sequence) end = std::to_chars(text + 2, std::end(text), *buffer.sequence).ptr;
+  const std::string_view suffix(text, static_cast<size_t>(end - text));
   std::string_view name = buffer.name;
   if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   return name;

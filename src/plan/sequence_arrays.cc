@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,6 +25,8 @@ using lane::Planned;
 using lane::Schedule;
 using lane::SetRow;
 
+constexpr std::string_view kArraySuffix = "_s";
+
 using Family = std::vector<BufferId>;  // by sequence
 
 // A table whose rows the members become, and the sets that disappear, by sequence.
@@ -40,13 +42,16 @@ class Arrays {
         steps_(steps),
         sequences_(static_cast<uint32_t>(schedule.io.sequences.size())),
         touches_(schedule),
-        removed_(schedule.launches.size(), false) {
-    for (const Buffer& buffer : s_.buffers) names_.insert(buffer.name);
-  }
+        removed_(schedule.launches.size(), false) {}
 
   Positions run() {
+    const std::vector<Family> all = families();
+    s_.buffers.reserve(s_.buffers.size() + all.size() + 1);  // no buffer moves, nor its name
+    for (const Buffer& buffer : s_.buffers) {
+      if (buffer.name.ends_with(kArraySuffix)) taken_.insert(buffer.name);
+    }
     const Positions positions = lay_out_positions();
-    for (const Family& family : families()) {
+    for (const Family& family : all) {
       if (const std::optional<Table> table = table_of(family)) {
         set_into(*table, family);
       } else {
@@ -76,12 +81,12 @@ class Arrays {
   // In order of their first member.
   std::vector<Family> families() {
     std::vector<Family> all;
-    std::unordered_map<std::string, size_t> by_name;
+    std::unordered_map<std::string_view, size_t> by_name;
     for (uint32_t i = 0; i < s_.buffers.size(); ++i) {
       ++steps_;
       const Buffer& buffer = s_.buffers[i];
       if (!may_be_member(buffer)) continue;
-      const auto [found, first] = by_name.try_emplace(std::string(base_name(buffer)), all.size());
+      const auto [found, first] = by_name.try_emplace(base_name(buffer), all.size());
       if (first) all.emplace_back();
       all[found->second].push_back(BufferId{i});
     }
@@ -111,13 +116,14 @@ class Arrays {
   BufferId lay_out(const Family& family) {
     steps_ += family.size();
     Buffer array = s_.at(family[0]);
-    array.name = fmt::format("{}_s", base_name(array));
-    if (!names_.insert(array.name).second) return kNoBuffer;
+    array.name = fmt::format("{}{}", base_name(array), kArraySuffix);
+    if (taken_.contains(array.name)) return kNoBuffer;
     array.sequence.reset();
     array.sequences = sequences_;
     array.rows *= sequences_;
     const BufferId id{static_cast<uint32_t>(s_.buffers.size())};
     s_.buffers.push_back(std::move(array));
+    taken_.insert(s_.buffers.back().name);
     for (uint32_t b = 0; b < sequences_; ++b) alias(family[b], id, b);
     return id;
   }
@@ -211,7 +217,7 @@ class Arrays {
   uint32_t sequences_;
   Touches touches_;
   std::vector<bool> removed_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<std::string_view> taken_;  // names that an array cannot have
 };
 
 }  // namespace

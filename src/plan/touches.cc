@@ -1,5 +1,7 @@
 #include "plan/touches.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "lane/uses.h"
 
@@ -31,32 +33,55 @@ std::vector<Span> spans_of(const Schedule& schedule) {
   return spans;
 }
 
-Touches::Touches(const Schedule& schedule)
-    : schedule_(schedule),
-      spans_(spans_of(schedule)),
-      readers_(schedule.buffers.size()),
-      writers_(schedule.buffers.size()) {
+Touches::Touches(const Schedule& schedule) : schedule_(schedule), spans_(spans_of(schedule)) {
   of_.reserve(schedule.launches.size());
-  for (uint32_t at = 0; at < schedule.launches.size(); ++at) {
-    of_.push_back(touches_of(schedule.launches[at].launch));
-    for (const Touch& touch : of_.back()) {
-      for (auto* lists : {&readers_, &writers_}) {
-        if (!(lists == &readers_ ? touch.reads : touch.writes)) continue;
-        std::vector<uint32_t>& list = (*lists)[index(touch.root)];
-        if (list.empty() || list.back() != at) list.push_back(at);
-      }
-    }
+  for (const lane::Planned& planned : schedule.launches) {
+    const uint64_t begin = touches_.size();
+    collect(planned.launch, touches_);
+    of_.push_back({begin, touches_.size() - begin});
   }
+  touches_.emplace_back();  // so that there is one to point at where a launch touches nothing
+  readers_ = lists(&Touch::reads);
+  writers_ = lists(&Touch::writes);
 }
 
-std::vector<Touch> Touches::touches_of(const lane::Launch& launch) const {
-  std::vector<Touch> touches;
+void Touches::collect(const lane::Launch& launch, std::vector<Touch>& to) const {
   for (const lane::Use& use : uses(launch, schedule_.numerics)) {
     const Span& span = spans_[index(use.buffer)];
     if (use.form == lane::TouchForm::Weight || schedule_.at(span.root).fill == Fill::Constant) continue;
-    touches.push_back({span.root, span.from, span.to, use.reads, use.writes});
+    to.push_back({span.root, span.from, span.to, use.reads, use.writes});
   }
-  return touches;
+}
+
+Touches::Lists Touches::lists(bool Touch::*kind) const {
+  constexpr uint32_t kNone = ~uint32_t{0};
+  // Calls each(root, place) once for every launch and root that it touches so.
+  const auto walk = [&](auto each) {
+    std::vector<uint32_t> last(schedule_.buffers.size(), kNone);
+    for (uint32_t at = 0; at < of_.size(); ++at) {
+      for (const Touch& touch : of(at)) {
+        if (!(touch.*kind) || last[index(touch.root)] == at) continue;
+        last[index(touch.root)] = at;
+        each(index(touch.root), at);
+      }
+    }
+  };
+  Lists lists;
+  lists.begins.resize(schedule_.buffers.size() + 1);
+  walk([&](uint32_t root, uint32_t) { ++lists.begins[root + 1]; });
+  for (size_t root = 1; root < lists.begins.size(); ++root) lists.begins[root] += lists.begins[root - 1];
+  lists.places.resize(lists.begins.back());
+  std::vector<uint64_t> next = lists.begins;
+  walk([&](uint32_t root, uint32_t at) { lists.places[next[root]++] = at; });
+  return lists;
+}
+
+void Touches::replace(uint32_t at, const lane::Launch& launch) {
+  std::vector<Touch> touches;
+  collect(launch, touches);
+  TW_CHECK(touches.size() <= of_[at].count, "{} touches where there were {}", touches.size(), of_[at].count);
+  of_[at].count = touches.size();
+  std::copy(touches.begin(), touches.end(), touches_.begin() + static_cast<ptrdiff_t>(of_[at].begin));
 }
 
 }  // namespace tw::plan

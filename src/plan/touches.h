@@ -26,22 +26,38 @@ class Touches {
  public:
   explicit Touches(const lane::Schedule& schedule);
 
-  [[nodiscard]] std::span<const Touch> of(uint32_t at) const { return of_[at]; }
+  [[nodiscard]] std::span<const Touch> of(uint32_t at) const { return {&touches_[of_[at].begin], of_[at].count}; }
   // The launches that read (write) some of a root buffer, in order.
-  [[nodiscard]] std::span<const uint32_t> readers(lane::BufferId root) const { return readers_[index(root)]; }
-  [[nodiscard]] std::span<const uint32_t> writers(lane::BufferId root) const { return writers_[index(root)]; }
+  [[nodiscard]] std::span<const uint32_t> readers(lane::BufferId root) const { return readers_.of(root); }
+  [[nodiscard]] std::span<const uint32_t> writers(lane::BufferId root) const { return writers_.of(root); }
 
-  // The place `at` holds `launch` now. Requires that it touches no root that the launch before did not touch.
-  void replace(uint32_t at, const lane::Launch& launch) { of_[at] = touches_of(launch); }
-  void clear(uint32_t at) { of_[at].clear(); }
+  // The place `at` holds `launch` now. Requires that it touches no root that the launch before did not touch, and no
+  // more spans.
+  void replace(uint32_t at, const lane::Launch& launch);
+  void clear(uint32_t at) { of_[at].count = 0; }
 
  private:
-  [[nodiscard]] std::vector<Touch> touches_of(const lane::Launch& launch) const;
+  struct Slice {
+    uint64_t begin = 0, count = 0;
+  };
+  // Places by root, each root's side by side.
+  struct Lists {
+    std::vector<uint32_t> places;
+    std::vector<uint64_t> begins;  // by root, and the end of the last
+    [[nodiscard]] std::span<const uint32_t> of(lane::BufferId root) const {
+      return std::span(places).subspan(begins[index(root)], begins[index(root) + 1] - begins[index(root)]);
+    }
+  };
+
+  // Appends what the launch touches.
+  void collect(const lane::Launch& launch, std::vector<Touch>& to) const;
+  [[nodiscard]] Lists lists(bool Touch::*kind) const;
 
   const lane::Schedule& schedule_;
   std::vector<lane::Span> spans_;
-  std::vector<std::vector<Touch>> of_;
-  std::vector<std::vector<uint32_t>> readers_, writers_;
+  std::vector<Touch> touches_;  // launch after launch
+  std::vector<Slice> of_;
+  Lists readers_, writers_;
 };
 
 }  // namespace tw::plan
