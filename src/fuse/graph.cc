@@ -78,6 +78,7 @@ Result<Graph> Graph::lift(const graph::StepGraph& step, const graph::Constants& 
   }
   out.entries_.resize(step.tensors.size());
   out.accesses_.resize(step.ops.size());
+  out.kinds_.resize(step.ops.size(), kGone);
   for (uint32_t i = 0; i < step.ops.size(); ++i) out.enter(NodeId{i});
   return out;
 }
@@ -97,23 +98,32 @@ std::vector<Graph::Access> Graph::accesses(const lane::Launch& launch) const {
 }
 
 void Graph::enter(NodeId id) {
+  kinds_[index(id)] = static_cast<uint8_t>(at(id).launch.index());
   accesses_[index(id)] = accesses(at(id).launch);
   for (const Access& access : accesses_[index(id)]) {
     std::vector<Entry>& entries = entries_[lane::index(access.root)];
-    const auto after = std::upper_bound(entries.begin(), entries.end(), id,
-                                        [](NodeId node, const Entry& entry) { return node < entry.node; });
-    entries.insert(after, {id, access.from, access.to, access.reads, access.writes});
+    auto [at, end] = of_node(entries, id);
+    while (at != end && at->touches() && (at->from != access.from || at->to != access.to)) ++at;
+    if (at == end) at = entries.insert(end, Entry{id});
+    at->from = access.from, at->to = access.to;
+    at->reads |= access.reads, at->writes |= access.writes;
   }
 }
 
+// Entries stay where they are, touching nothing, until their node enters again: lists of what everything reads (a
+// position) are long, and moving their tails would make a pass over the graph quadratic.
 void Graph::leave(NodeId id) {
+  kinds_[index(id)] = kGone;
   for (const Access& access : accesses_[index(id)]) {
-    std::vector<Entry>& entries = entries_[lane::index(access.root)];
-    const auto range = std::equal_range(entries.begin(), entries.end(), Entry{id},
-                                        [](const Entry& a, const Entry& b) { return a.node < b.node; });
-    entries.erase(range.first, range.second);
+    auto [at, end] = of_node(entries_[lane::index(access.root)], id);
+    for (; at != end; ++at) at->reads = at->writes = false;
   }
   accesses_[index(id)].clear();
+}
+
+std::pair<Graph::Entries::iterator, Graph::Entries::iterator> Graph::of_node(Entries& entries, NodeId id) {
+  return std::equal_range(entries.begin(), entries.end(), Entry{id},
+                          [](const Entry& a, const Entry& b) { return a.node < b.node; });
 }
 
 std::optional<uint32_t> Graph::sequence(NodeId id) const {
@@ -188,7 +198,9 @@ std::optional<Miss> Graph::blocked(NodeId from, NodeId to, std::span<const NodeI
     auto entry = std::upper_bound(entries.begin(), entries.end(), low,
                                   [](NodeId node, const Entry& e) { return node < e.node; });
     for (; entry != entries.end() && entry->node < high; ++entry) {
-      if (!(access.writes || entry->writes) || !meet(access.from, access.to, entry->from, entry->to)) continue;
+      if (!entry->touches() || !(access.writes || entry->writes) ||
+          !meet(access.from, access.to, entry->from, entry->to))
+        continue;
       if (contains(group, entry->node)) continue;
       return Miss{access.writes ? "a launch between touches what it writes" : "a launch between writes what it reads",
                   access.root};

@@ -49,7 +49,10 @@ class Graph {
 
   [[nodiscard]] const graph::StepGraph& step() const { return *step_; }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }  // places, empty ones too
-  [[nodiscard]] bool alive(NodeId id) const { return !nodes_[index(id)].covers.empty(); }
+  [[nodiscard]] bool alive(NodeId id) const { return kinds_[index(id)] != kGone; }
+  // The place of a node's kind in the variant of launches; kGone for a node that went into another.
+  [[nodiscard]] uint8_t kind(NodeId id) const { return kinds_[index(id)]; }
+  static constexpr uint8_t kGone = 255;
   [[nodiscard]] const Node& at(NodeId id) const { return nodes_[index(id)]; }
   template <class L>
   [[nodiscard]] const L* as(NodeId id) const {
@@ -85,7 +88,7 @@ class Graph {
   [[nodiscard]] std::optional<Miss> check(const Rewrite& rewrite) const;
   // Requires that check found nothing. The covers of the result.
   std::vector<graph::OpId> apply(Rewrite rewrite);
-  // Gives a node another launch that touches the same buffers.
+  // Gives a node another launch of the same kind that touches the same buffers.
   lane::Launch& launch(NodeId id) { return nodes_[index(id)].launch; }
 
  private:
@@ -99,7 +102,9 @@ class Graph {
     NodeId node;
     uint64_t from = 0, to = 0;
     bool reads = false, writes = false;
+    [[nodiscard]] bool touches() const { return reads || writes; }
   };
+  using Entries = std::vector<Entry>;
   struct Place {
     lane::BufferId root;
     uint64_t offset;
@@ -111,9 +116,11 @@ class Graph {
   [[nodiscard]] std::optional<Miss> feeds_itself(const lane::Launch& launch) const;
   void enter(NodeId id);
   void leave(NodeId id);
+  static std::pair<Entries::iterator, Entries::iterator> of_node(Entries& entries, NodeId id);
 
   const graph::StepGraph* step_ = nullptr;
   std::vector<Node> nodes_;
+  std::vector<uint8_t> kinds_;                 // of each node: a pass over the graph reads nothing else of most
   std::vector<Place> places_;                  // of each buffer: the root its elements lie in
   std::vector<std::vector<Access>> accesses_;  // of each node
   std::vector<std::vector<Entry>> entries_;    // of each root, by node

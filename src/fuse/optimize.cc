@@ -36,7 +36,8 @@ class Optimizer {
     return std::find(options_.held.begin(), options_.held.end(), rule.name) != options_.held.end();
   }
   [[nodiscard]] bool starts(const Rule& rule, NodeId id) const {
-    return graph_.alive(id) && (rule.anchors >> graph_.at(id).launch.index() & 1U) != 0;
+    const uint8_t kind = graph_.kind(id);
+    return kind != Graph::kGone && (rule.anchors >> kind & 1U) != 0;
   }
 
   bool sweep(const Rule& rule) {
