@@ -175,7 +175,7 @@ TEST_P(Golden, ASequenceInABatchHasTheBitsItHasAlone) {
   ASSERT_NE(alone, nullptr);
   const Logits want = all_logits(*alone);
   const size_t steps = std::min<size_t>(case_.tokens.size(), 40);
-  for (const uint32_t batch : {3U, 8U}) {
+  for (const uint32_t batch : {3U, 8U, 32U}) {
     EngineOptions options = options_of(Numerics::Int8);
     options.slots = batch;
     const auto engine = open(options);
