@@ -6,7 +6,6 @@
 
 #include "cli/planning.h"
 #include "cli/verb.h"
-#include "fuse/quantize.h"
 #include "fuse/rules.h"
 #include "lane/print.h"
 #include "plan/explain.h"
@@ -78,7 +77,7 @@ Result<int> print_why(const ExplainFlags& flags, const Planned& planned) {
   return kFine;
 }
 
-Result<int> print_why_not(const ExplainFlags& flags, const Planned& planned) {
+Result<int> print_why_not(const ExplainFlags& flags, const Planned& planned, const plan::Knobs& knobs) {
   TW_TRY_VOID(fuse::check_held(std::vector<std::string>{flags.why_not}));
   std::optional<graph::OpId> op;
   if (!flags.at.empty()) {
@@ -100,6 +99,10 @@ Result<int> print_why_not(const ExplainFlags& flags, const Planned& planned) {
     fmt::print("did not fire at {}: {}\n", fmt::join(op_texts(planned.graph, miss.covers), "; "), miss.why);
   }
   if (!fired.empty() || !found.missed.empty()) return kFine;
+  if (knobs.holds(flags.why_not)) {
+    fmt::print("the rule is held back\n");
+    return kFine;
+  }
   for (const fuse::Holdable& rule : fuse::holdables()) {
     if (rule.name != flags.why_not) continue;
     fmt::print("its pattern is not {}: {}\n", op ? "at this op" : "in this step", rule.pattern);
@@ -139,18 +142,12 @@ Result<int> print_diff(const ExplainFlags& flags, const model::Model& model, con
 // Without a question: every rule that can be held back, how often it fired, and how often its pattern was there and
 // something kept it from firing.
 Result<int> print_rules(const ExplainFlags& flags, const Planned& planned) {
-  const auto fired = plan::firing_counts(planned.schedule);
   std::map<std::string, uint64_t> missed;
   for (const fuse::Missed& miss : planned.explanation.missed) ++missed[std::string(miss.rule)];
   ordered_json rows = ordered_json::array();
   for (const fuse::Holdable& rule : fuse::holdables()) {
     const std::string name(rule.name);
-    uint64_t yes = fired.count(name) != 0 ? fired.at(name) : 0;
-    if (name == "fuse_quant") {
-      for (const std::string_view each : fuse::quantizing_classes()) {
-        if (const auto found = fired.find(std::string(each)); found != fired.end()) yes += found->second;
-      }
-    }
+    const uint64_t yes = plan::times_fired(planned.schedule, name);
     rows.push_back(
         {{"rule", name}, {"fired", yes}, {"missed", missed[name]}, {"pattern", rule.pattern}, {"makes", rule.makes}});
     if (!flags.plan.json) {
@@ -168,7 +165,7 @@ Result<int> explain(const ExplainFlags& flags) {
   if (!flags.diff.empty()) return print_diff(flags, model, knobs);
   TW_TRY(const Planned planned, make_plan(model, form, knobs));
   if (!flags.why.empty()) return print_why(flags, planned);
-  if (!flags.why_not.empty()) return print_why_not(flags, planned);
+  if (!flags.why_not.empty()) return print_why_not(flags, planned, knobs);
   return print_rules(flags, planned);
 }
 

@@ -1,6 +1,7 @@
 #include "fuse/quantize.h"
 
 #include <algorithm>
+#include <string>
 #include <unordered_set>
 
 #include "lane/uses.h"
@@ -49,11 +50,11 @@ Store store_of(Launch& launch) {
 
 class Quantizing {
  public:
-  Quantizing(Graph& graph, const Shim& shim, lane::Numerics numerics, bool fuse, std::vector<Fired>& fired)
-      : graph_(graph), shim_(shim), numerics_(numerics), fuse_(fuse), fired_(fired) {}
+  Quantizing(Graph& graph, const Shim& shim, const QuantizeOptions& options, Outcome& outcome)
+      : graph_(graph), shim_(shim), options_(options), numerics_(options.numerics), outcome_(outcome) {}
 
   std::vector<lane::Planned> run() {
-    if (fuse_ && lane::quantizes(numerics_)) fuse_stores();
+    if (options_.fuse && lane::quantizes(numerics_)) fuse_stores();
     std::vector<lane::Planned> out;
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       const NodeId id{i};
@@ -108,56 +109,83 @@ class Quantizing {
     });
   }
 
-  // What `launch` becomes when it quantizes its result, if the lane takes that.
-  [[nodiscard]] std::optional<Launch> quantizing(Launch launch, BufferId result, bool plain) const {
+  // A launch that quantizes its result as well or only, or why it does not.
+  struct Quantized {
+    std::optional<Launch> launch;
+    std::string why;
+  };
+  [[nodiscard]] Quantized quantizing(Launch launch, BufferId result, bool plain) const {
     const Store store = store_of(launch);
-    if (store.forms == nullptr || store.result != result) return std::nullopt;
+    if (store.forms == nullptr || store.result != result) return {{}, "no launch of its kind quantizes what it stores"};
     *store.forms = {plain, true};
-    if (shim_.refuses(launch, numerics_)) return std::nullopt;
-    return launch;
+    if (auto why = shim_.refuses(launch, numerics_)) return {{}, std::move(*why)};
+    return {std::move(launch), {}};
   }
 
   void set_store(NodeId id, Launch launch) {
-    fired_.push_back({store_of(launch).name, graph_.at(id).covers});
+    outcome_.fired.push_back({store_of(launch).name, graph_.at(id).covers});
     graph_.launch(id) = std::move(launch);
+  }
+  void miss(NodeId id, std::string why) {
+    if (options_.explain) outcome_.missed.push_back({"fuse_quant", graph_.at(id).covers, std::move(why)});
   }
 
   void quantize_store(NodeId id, BufferId result, bool plain) {
-    if (auto launch = quantizing(graph_.at(id).launch, result, plain)) set_store(id, std::move(*launch));
+    Quantized quantized = quantizing(graph_.at(id).launch, result, plain);
+    if (quantized.launch) {
+      set_store(id, std::move(*quantized.launch));
+    } else {
+      miss(id, std::move(quantized.why));
+    }
   }
 
   // A table that is set row by row: every row's producer quantizes and the sets copy its bits, or none does.
   void quantize_rows(BufferId table) {
-    struct Row {
-      NodeId producer, set;
-      Launch quantizing;
-      lane::SetRow row;
-    };
     const bool plain = read_plain(table);
     std::vector<Row> rows;
     for (const NodeId writer : graph_.writers(table)) {
-      const auto* set = graph_.as<lane::SetRow>(writer);
-      if (set == nullptr || lane::present(set->at.param) || set->cols % lane::kQuantBlock != 0) return;
-      const NodeId producer = graph_.producer(set->src);
-      if (!present(producer) || graph_.sole_reader(set->src) != writer) return;
-      auto launch = quantizing(graph_.at(producer).launch, set->src, plain);
-      if (!launch) return;
-      lane::SetRow row = *set;
-      row.forms = {plain, true};
-      if (shim_.refuses(row, numerics_)) return;
-      rows.push_back({producer, writer, std::move(*launch), row});
+      std::string why;
+      auto row = quantizing_row(writer, plain, why);
+      if (!row) return miss(writer, std::move(why));
+      rows.push_back(std::move(*row));
     }
     for (Row& row : rows) {
       set_store(row.producer, std::move(row.quantizing));
-      graph_.launch(row.set) = row.row;
+      graph_.launch(row.writer) = row.set;
     }
+  }
+
+  struct Row {
+    NodeId producer, writer;
+    Launch quantizing;
+    lane::SetRow set;
+  };
+  std::optional<Row> quantizing_row(NodeId writer, bool plain, std::string& why) const {
+    const auto* set = graph_.as<lane::SetRow>(writer);
+    const NodeId producer = set != nullptr ? graph_.producer(set->src) : kNoNode;
+    if (!present(producer) || lane::present(set->at.param) || graph_.sole_reader(set->src) != writer) {
+      why = "the table is not set by rows that are read for that alone";
+      return std::nullopt;
+    }
+    if (set->cols % lane::kQuantBlock != 0) {
+      why = "the table's rows are no whole blocks";
+      return std::nullopt;
+    }
+    lane::SetRow row = *set;
+    row.forms = {plain, true};
+    Quantized quantized = quantizing(graph_.at(producer).launch, set->src, plain);
+    if (quantized.launch && (quantized.why = shim_.refuses(row, numerics_).value_or("")).empty()) {
+      return Row{producer, writer, std::move(*quantized.launch), row};
+    }
+    why = std::move(quantized.why);
+    return std::nullopt;
   }
 
   Graph& graph_;
   const Shim& shim_;
+  const QuantizeOptions& options_;
   lane::Numerics numerics_;
-  bool fuse_;
-  std::vector<Fired>& fired_;
+  Outcome& outcome_;
   std::unordered_set<uint32_t> quantized_;
 };
 
@@ -165,9 +193,14 @@ class Quantizing {
 
 std::span<const std::string_view> quantizing_classes() { return kClasses; }
 
-std::vector<lane::Planned> with_quantizations(Graph graph, const Shim& shim, lane::Numerics numerics, bool fuse,
-                                              std::vector<Fired>& fired) {
-  return Quantizing(graph, shim, numerics, fuse, fired).run();
+bool is_firing_of(std::string_view firing, std::string_view rule) {
+  return firing == rule ||
+         (rule == "fuse_quant" && std::find(std::begin(kClasses), std::end(kClasses), firing) != std::end(kClasses));
+}
+
+std::vector<lane::Planned> with_quantizations(Graph graph, const Shim& shim, const QuantizeOptions& options,
+                                              Outcome& outcome) {
+  return Quantizing(graph, shim, options, outcome).run();
 }
 
 }  // namespace tw::fuse

@@ -1,5 +1,6 @@
 // Activations that gate something: as an operand's own activation, and in the store of an attention.
 
+#include "fuse/patterns.h"
 #include "fuse/rules.h"
 
 namespace tw::fuse {
@@ -36,21 +37,7 @@ Match act_gate(const Context& c, NodeId at) {
   return no_match();
 }
 
-// value * act(gate).
-struct Gating {
-  BufferId value, gate, out;
-  graph::ActivationKind act;
-};
-std::optional<Gating> gating(const Context& c, NodeId at) {
-  if (const auto* glu = c.graph.as<lane::SwiGlu>(at))
-    return Gating{glu->u, glu->g, glu->out, graph::ActivationKind::Silu};
-  const auto* binary = c.graph.as<Binary>(at);
-  if (binary == nullptr || binary->op != graph::Arithmetic::Mul || !binary->gate || binary->row != 0)
-    return std::nullopt;
-  return Gating{binary->a, binary->b, binary->out, *binary->gate};
-}
-
-Attention gated(const Attention& attention, const Gating& g, uint64_t offset) {
+Attention with_gate(const Attention& attention, const Gated& g, uint64_t offset) {
   Attention out = attention;
   out.gate = g.gate;
   out.gate_act = g.act;
@@ -60,7 +47,7 @@ Attention gated(const Attention& attention, const Gating& g, uint64_t offset) {
 
 // A batch: every sequence's attention is set into a row of a table that is gated as a whole. Each attention takes its
 // row of the gate, and the rows go to where the gated table went.
-Match gate_rows(const Context& c, NodeId at, const Gating& g) {
+Match gate_rows(const Context& c, NodeId at, const Gated& g) {
   Rewrite out;
   out.vanish = {at};
   out.cover_all = true;
@@ -76,7 +63,7 @@ Match gate_rows(const Context& c, NodeId at, const Gating& g) {
     if (c.graph.sole_reader(set->src) != writer) return miss("an attention has another reader", set->src);
     lane::SetRow to = *set;
     to.table = g.out;
-    out.become.emplace_back(from, gated(*attention, g, uint64_t{set->at.fixed - 1} * set->cols));
+    out.become.emplace_back(from, with_gate(*attention, g, uint64_t{set->at.fixed - 1} * set->cols));
     out.become.emplace_back(writer, to);
     ++rows;
   }
@@ -86,7 +73,7 @@ Match gate_rows(const Context& c, NodeId at, const Gating& g) {
 }
 
 Match attn_output_gate(const Context& c, NodeId at) {
-  const auto g = gating(c, at);
+  const auto g = gated_product(c, at);
   if (!g) return no_match();
   if (c.graph.tensor(g->value).role == graph::Role::Table) return gate_rows(c, at, *g);
   const NodeId from = c.graph.producer(g->value);
@@ -94,7 +81,7 @@ Match attn_output_gate(const Context& c, NodeId at) {
   if (attention == nullptr) return no_match();
   if (lane::present(attention->gate)) return miss("the attention has a gate already", g->value);
   if (c.graph.sole_reader(g->value) != at) return miss("the attention has another reader", g->value);
-  Attention out = gated(*attention, *g, 0);
+  Attention out = with_gate(*attention, *g, 0);
   out.out = g->out;
   return join_nodes(c, {from, at}, out);
 }

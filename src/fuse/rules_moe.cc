@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fuse/patterns.h"
 #include "fuse/rules.h"
 
 namespace tw::fuse {
@@ -12,13 +13,9 @@ using lane::Binary;
 using lane::BufferId;
 using lane::Moe;
 
-bool is_sum(const Binary* binary) {
-  return binary != nullptr && binary->op == graph::Arithmetic::Add && !binary->gate && binary->row == 0;
-}
-
 Match shared_expert(const Context& c, NodeId at) {
-  const auto* sum = c.graph.as<Binary>(at);
-  if (!is_sum(sum)) return no_match();
+  const Binary* sum = plain_sum(c, at);
+  if (sum == nullptr) return no_match();
   for (const bool swapped : {false, true}) {
     const BufferId routed = swapped ? sum->b : sum->a, shared = swapped ? sum->a : sum->b;
     const NodeId moe_node = c.graph.producer(routed), down_node = c.graph.producer(shared);
@@ -104,8 +101,8 @@ Match moe_deferred_finalize(const Context& c, NodeId at) {
   for (const BufferId operand : {norm.add, norm.x}) {
     const NodeId from = c.graph.producer(operand);
     if (c.graph.as<Moe>(from) != nullptr) return finished(c, at, from, std::nullopt, operand);
-    const auto* sum = c.graph.as<Binary>(from);
-    if (!is_sum(sum)) continue;
+    const Binary* sum = plain_sum(c, from);
+    if (sum == nullptr) continue;
     for (const BufferId addend : {sum->a, sum->b}) {
       const NodeId moe = c.graph.producer(addend);
       if (c.graph.as<Moe>(moe) != nullptr) return finished(c, at, moe, from, operand);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fuse/patterns.h"
 #include "fuse/rules.h"
 
 namespace tw::fuse {
@@ -39,35 +40,22 @@ Match gemv_bias(const Context& c, NodeId at) {
   return no_match();
 }
 
-struct Gated {
-  BufferId gate, up, out;
-  graph::ActivationKind act;
-};
-
-std::optional<Gated> gated(const Context& c, NodeId at) {
-  if (const auto* glu = c.graph.as<lane::SwiGlu>(at))
-    return Gated{glu->g, glu->u, glu->out, graph::ActivationKind::Silu};
-  const auto* mul = c.graph.as<Binary>(at);
-  if (mul == nullptr || mul->op != graph::Arithmetic::Mul || !mul->gate || mul->row != 0) return std::nullopt;
-  return Gated{mul->b, mul->a, mul->out, *mul->gate};
-}
-
 Match glu_pair(const Context& c, NodeId at) {
-  const auto glu = gated(c, at);
+  const auto glu = gated_product(c, at);
   if (!glu) return no_match();
-  const NodeId gate_node = c.graph.producer(glu->gate), up_node = c.graph.producer(glu->up);
+  const NodeId gate_node = c.graph.producer(glu->gate), up_node = c.graph.producer(glu->value);
   const auto* gate = c.graph.as<Gemv>(gate_node);
   const auto* up = c.graph.as<Gemv>(up_node);
   if (gate == nullptr || up == nullptr || gate == up) return no_match();
   if (glu->act != graph::ActivationKind::Silu && glu->act != graph::ActivationKind::GeluTanh) {
     return miss("the activation of the gate is neither silu nor gelu", glu->gate);
   }
-  if (gate->x != up->x) return miss("the two products read different activations", glu->up);
+  if (gate->x != up->x) return miss("the two products read different activations", glu->value);
   if (gate->n != up->n || gate->k != up->k || gate->m != up->m)
-    return miss("the two products have other shapes", glu->up);
+    return miss("the two products have other shapes", glu->value);
   if (!gate->y.own() || !up->y.own()) return miss("a product lands in a table", glu->gate);
   if (c.graph.sole_reader(glu->gate) != at) return miss("the gate's product has another reader", glu->gate);
-  if (c.graph.sole_reader(glu->up) != at) return miss("the other product has another reader", glu->up);
+  if (c.graph.sole_reader(glu->value) != at) return miss("the other product has another reader", glu->value);
   lane::GemvGlu out;
   out.x = gate->x, out.wg = gate->w, out.wu = up->w, out.bg = gate->bias, out.bu = up->bias, out.out = glu->out;
   out.formats = {gate->format, up->format};
@@ -106,15 +94,11 @@ Match in_parts(const Context& c, NodeId at) {
   return join_nodes(c, group, out);
 }
 
-Match gemv_parts(const Context& c, NodeId at) {
-  const bool few = c.graph.as<Gemv>(at)->m <= kGemvRows || c.batch();
-  return few ? in_parts(c, at) : no_match();
-}
+// Whether the product's rows run as a vector kernel does: few of them, or one a sequence.
+bool row_by_row(const Context& c, NodeId at) { return c.graph.as<Gemv>(at)->m <= kGemvRows || c.batch(); }
 
-Match merged_projections(const Context& c, NodeId at) {
-  const bool few = c.graph.as<Gemv>(at)->m <= kGemvRows || c.batch();
-  return few ? no_match() : in_parts(c, at);
-}
+Match gemv_parts(const Context& c, NodeId at) { return row_by_row(c, at) ? in_parts(c, at) : no_match(); }
+Match merged_projections(const Context& c, NodeId at) { return row_by_row(c, at) ? no_match() : in_parts(c, at); }
 
 Match qkv_head_epilogue(const Context& c, NodeId at) {
   const auto& ropes = *c.graph.as<lane::RopeParts>(at);

@@ -118,6 +118,9 @@ struct Attention {
       v.read("q_tail", s.split->q_tail);
       v.read("k_tail", s.split->k_tail, true);
       v.field("own", s.split->own);
+      v.field("q_pitch", s.split->q_pitch);
+      v.field("q_part", s.split->q_part);
+      v.field("k_part", s.split->k_part);
     }
     v.write("out", s.out, s.rows * s.heads * s.vd, s.forms);
     v.field("heads", s.heads);
@@ -131,6 +134,7 @@ struct Attention {
     v.field("v_offset", s.v_offset);
     v.field("scale", s.scale);
     v.field("softcap", s.softcap);
+    if (present(s.gate)) v.field("gate_act", s.gate_act);
     v.field("gate_offset", s.gate_offset);
     v.field("next_sequence", s.next_sequence);
     v.field("per_block", s.per_block);

@@ -229,6 +229,9 @@ struct Moe {
       v.weight("shared_up", s.shared->wu);
       v.weight("shared_down", s.shared->wd);
       v.field("shared_hidden", s.shared->hidden);
+      v.field("shared_gate_format", s.shared->formats[0]);
+      v.field("shared_up_format", s.shared->formats[1]);
+      v.field("shared_down_format", s.shared->formats[2]);
     }
     v.field("d", s.d);
     v.field("rows", s.rows);

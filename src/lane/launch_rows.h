@@ -47,6 +47,7 @@ struct Norm {
       v.write("out", s.out, s.rows * s.cols, s.forms);
     }
     v.field("part", s.part);
+    if (s.pre) v.field("pre_eps", s.pre->eps);
     v.field("norm", s.norm);
     v.field("rows", s.rows);
     v.field("cols", s.cols);
@@ -206,6 +207,7 @@ struct Rope {
     v.read("position", s.position);
     v.dst("y", s.y, s.heads, s.width, true, OutForms{});
     v.field("part", s.part);
+    if (s.norm) v.field("norm_eps", s.norm->eps);
     v.field("heads", s.heads);
     v.field("per_row", s.per_row);
     v.field("width", s.width);
@@ -240,6 +242,7 @@ struct RopeParts {
       if (side.norm) v.read("norm_w", side.norm->w);
       v.dst("y", side.y, side.heads, s.width, true, OutForms{});
       v.field("part", side.part);
+      if (side.norm) v.field("norm_eps", side.norm->eps);
       v.field("heads", side.heads);
       v.field("per_row", side.per_row);
       v.field("next_sequence", side.next_sequence);

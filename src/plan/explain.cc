@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "fuse/quantize.h"
 #include "lane/uses.h"
 #include "lane/work.h"
 
@@ -88,6 +89,12 @@ std::vector<std::vector<uint32_t>> firings_of_launches(const lane::Schedule& sch
   return out;
 }
 
+uint64_t times_fired(const lane::Schedule& schedule, std::string_view rule) {
+  return static_cast<uint64_t>(std::count_if(schedule.fusions.begin(), schedule.fusions.end(), [&](const auto& firing) {
+    return fuse::is_firing_of(firing.rule, rule);
+  }));
+}
+
 std::map<std::string, uint64_t> firing_counts(const lane::Schedule& schedule) {
   std::map<std::string, uint64_t> counts;
   for (const lane::Firing& firing : schedule.fusions) ++counts[firing.rule];
@@ -134,7 +141,8 @@ WhyNot why_not(const lane::Schedule& schedule, const Explanation& explanation, s
   };
   WhyNot out;
   for (uint32_t f = 0; f < schedule.fusions.size(); ++f) {
-    if (schedule.fusions[f].rule == rule && wanted(schedule.fusions[f].ops)) out.fired.push_back(f);
+    const lane::Firing& firing = schedule.fusions[f];
+    if (fuse::is_firing_of(firing.rule, rule) && wanted(firing.ops)) out.fired.push_back(f);
   }
   for (const fuse::Missed& missed : explanation.missed) {
     if (missed.rule == rule && wanted(missed.covers)) out.missed.push_back(missed);

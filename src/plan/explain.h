@@ -35,7 +35,10 @@ Totals totals_of(const lane::Schedule& schedule);
 // The firings that made each launch, by index into schedule.fusions.
 std::vector<std::vector<uint32_t>> firings_of_launches(const lane::Schedule& schedule);
 
-// How often each rule fired, by name.
+// How often a rule that can be held back fired.
+uint64_t times_fired(const lane::Schedule& schedule, std::string_view rule);
+
+// How often each firing's name occurs: a rule's, or a class of fuse_quant's.
 std::map<std::string, uint64_t> firing_counts(const lane::Schedule& schedule);
 
 // The launches in order, each with the ops it computes by name, the rules that made it, the lane's path and the bytes

@@ -70,8 +70,7 @@ TEST_P(FusedSchedules, AreSoundWhateverIsHeldBack) {
         return;
       }
       expect_each_op_once(*schedule, made.graph);
-      const auto counts = firing_counts(*schedule);
-      for (const std::string& held : knobs.held) EXPECT_EQ(counts.count(held), 0U) << held;
+      for (const std::string& held : knobs.held) EXPECT_EQ(times_fired(*schedule, held), 0U) << held;
     }
   }
 }

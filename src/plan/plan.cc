@@ -64,14 +64,14 @@ Result<void> make_launches(const graph::StepGraph& graph, const graph::Constants
     TW_TRY_VOID(check_whole_blocks(graph, fused.at(fuse::NodeId{i}).launch, knobs.numerics));
   }
   static const fuse::AnyLaunch any;
-  if (knobs.shim != nullptr) {
-    explanation = fuse::optimize(fused, *knobs.shim, {knobs.numerics, knobs.held, explain});
-  }
+  const fuse::Shim& shim = knobs.shim != nullptr ? *knobs.shim : any;
+  if (knobs.shim != nullptr) explanation = fuse::optimize(fused, shim, {knobs.numerics, knobs.held, explain});
   const bool fuse_quant = knobs.shim != nullptr && knobs.fuse_quant && !knobs.holds("fuse_quant");
-  schedule.launches = fuse::with_quantizations(std::move(fused), knobs.shim != nullptr ? *knobs.shim : any,
-                                               knobs.numerics, fuse_quant, explanation.fired);
-  for (const fuse::Fired& fired : explanation.fired)
+  schedule.launches =
+      fuse::with_quantizations(std::move(fused), shim, {knobs.numerics, fuse_quant, explain}, explanation);
+  for (const fuse::Fired& fired : explanation.fired) {
     schedule.fusions.push_back({std::string(fired.rule), fired.covers});
+  }
   return {};
 }
 
@@ -91,10 +91,11 @@ Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Con
   schedule.io = io_of(graph.io);
   Explanation own;
   Explanation& told = explanation != nullptr ? *explanation : own;
+  std::vector<fuse::Missed>* missed = explanation != nullptr ? &told.missed : nullptr;
   TW_TRY_VOID(make_launches(graph, constants, knobs, schedule, told, explanation != nullptr));
-  set_running_parameters(knobs, schedule);
+  set_running_parameters(knobs, schedule, missed);
   TW_TRY_VOID(make_buffers(graph, knobs, schedule));
-  if (schedule.form.kind == graph::Form::Kind::Batch && !knobs.holds("sequences")) merge_sequences(schedule);
+  if (schedule.form.kind == graph::Form::Kind::Batch && !knobs.holds("sequences")) merge_sequences(schedule, missed);
   place_buffers(knobs, schedule);
 #ifndef NDEBUG
   const std::vector<lane::Finding> findings = verify(schedule);

@@ -25,7 +25,8 @@ Launch& inner(Launch& launch) {
 
 class Running {
  public:
-  Running(const Knobs& knobs, lane::Schedule& schedule) : knobs_(knobs), schedule_(schedule) {}
+  Running(const Knobs& knobs, lane::Schedule& schedule, std::vector<fuse::Missed>* missed)
+      : knobs_(knobs), schedule_(schedule), missed_(missed) {}
 
   void run() {
     note_slices();
@@ -56,7 +57,12 @@ class Running {
       per_warp = &l->per_warp, n = l->parts.front().n;
       for (const lane::GemmPart& part : l->parts) n = std::min(n, part.n);
     }
-    if (per_warp == nullptr || rows_a_warp(n) < 2) return;
+    if (per_warp == nullptr) return;
+    if (rows_a_warp(n) < 2) {
+      if (missed_ != nullptr)
+        missed_->push_back({"rows_a_warp", planned.ops, "there is one row, or a vector is one value"});
+      return;
+    }
     *per_warp = rows_a_warp(n);
     schedule_.fusions.push_back({"rows_a_warp", planned.ops});
   }
@@ -112,11 +118,14 @@ class Running {
 
   const Knobs& knobs_;
   lane::Schedule& schedule_;
+  std::vector<fuse::Missed>* missed_;
   std::unordered_map<uint32_t, lane::Slice> slices_;
 };
 
 }  // namespace
 
-void set_running_parameters(const Knobs& knobs, lane::Schedule& schedule) { Running(knobs, schedule).run(); }
+void set_running_parameters(const Knobs& knobs, lane::Schedule& schedule, std::vector<fuse::Missed>* missed) {
+  Running(knobs, schedule, missed).run();
+}
 
 }  // namespace tw::plan

@@ -8,7 +8,8 @@
 
 namespace tw::plan {
 
-// Sets the fields of every launch and records the rule rows_a_warp for each product that takes several rows.
-void set_running_parameters(const Knobs& knobs, lane::Schedule& schedule);
+// Sets the fields of every launch and records the rule rows_a_warp for each product that takes several rows; in
+// `missed`, when given, those that do not.
+void set_running_parameters(const Knobs& knobs, lane::Schedule& schedule, std::vector<fuse::Missed>* missed = nullptr);
 
 }  // namespace tw::plan

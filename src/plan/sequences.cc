@@ -26,10 +26,11 @@ using Run = std::vector<uint32_t>;  // places, by sequence
 
 class SequencesPass {
  public:
-  SequencesPass(Schedule& schedule, Positions positions, SequenceCounts& counts)
+  SequencesPass(Schedule& schedule, Positions positions, SequenceCounts& counts, std::vector<fuse::Missed>* missed)
       : s_(schedule),
         positions_(std::move(positions)),
         counts_(counts),
+        missed_(missed),
         sequences_(static_cast<uint32_t>(schedule.io.sequences.size())),
         touches_(schedule),
         live_(schedule.launches.size(), true),
@@ -37,10 +38,13 @@ class SequencesPass {
 
   void run() {
     auto kinds = members();
+    const size_t before =
+        missed_ != nullptr ? missed_->size() : 0;  // a round's misses take the place of the last one's
     // A producer that a consumer of a later kind was in the way of may move once that has.
     for (size_t round = 0; round < kSequenceKinds; ++round) {
       const uint64_t merged = counts_.merged;
       blocked_ = false;
+      if (missed_ != nullptr) missed_->resize(before);
       for (auto& arrays : kinds) {
         for (auto& [array, members] : arrays) merge_all(members);
       }
@@ -66,7 +70,7 @@ class SequencesPass {
 
   // Every run: a launch of the first sequence, then the next one of each sequence in turn.
   void merge_all(Members& members) {
-    if (members.size() < sequences_) return;
+    if (members.size() < sequences_) return miss(members.front().second, "not every sequence has such a launch");
     std::ranges::sort(members);
     for (size_t i = 0; i < members.size() && members[i].first == 0; ++i) {
       if (!alone_[members[i].second]) continue;
@@ -74,7 +78,8 @@ class SequencesPass {
       for (uint32_t b = 1; b < sequences_; ++b) {
         ++counts_.steps;
         const auto next = next_of(members, b, run.back());
-        if (!next) return;  // nor is there one for a later launch of the first sequence
+        // Nor is there one for a later launch of the first sequence.
+        if (!next) return miss(run.front(), "not every sequence has such a launch after the ones before it");
         run.push_back(*next);
       }
       merge(run);
@@ -92,10 +97,10 @@ class SequencesPass {
     std::vector<const Launch*> launches;
     for (const uint32_t at : run) launches.push_back(&s_.launches[at].launch);
     std::optional<Launch> merged = merged_launch(s_, positions_, launches);
-    if (!merged) return;
+    if (!merged) return miss(run.front(), "the sequences' launches differ, or an operand is no part of an array");
     if (!may_move(run)) {
       blocked_ = true;
-      return;
+      return miss(run.front(), "a launch between touches what one writes, or writes what one touches");
     }
     for (const uint32_t at : run) alone_[at] = false;
     Planned& place = s_.launches[run.back()];
@@ -110,6 +115,10 @@ class SequencesPass {
     touches_.replace(run.back(), place.launch);
     s_.fusions.push_back({"sequences", place.ops});
     ++counts_.merged;
+  }
+
+  void miss(uint32_t at, const char* why) {
+    if (missed_ != nullptr) missed_->push_back({"sequences", s_.launches[at].ops, why});
   }
 
   // Whether the launches of a run may all take place where the last one does.
@@ -160,6 +169,7 @@ class SequencesPass {
   Schedule& s_;
   Positions positions_;
   SequenceCounts& counts_;
+  std::vector<fuse::Missed>* missed_;
   uint32_t sequences_;
   Touches touches_;
   std::vector<bool> live_;   // not empty
@@ -169,10 +179,10 @@ class SequencesPass {
 
 }  // namespace
 
-SequenceCounts merge_sequences(Schedule& schedule) {
+SequenceCounts merge_sequences(Schedule& schedule, std::vector<fuse::Missed>* missed) {
   SequenceCounts counts;
   Positions positions = lay_out_arrays(schedule, counts.steps);
-  SequencesPass(schedule, std::move(positions), counts).run();
+  SequencesPass(schedule, std::move(positions), counts, missed).run();
   return counts;
 }
 

@@ -7,6 +7,9 @@
 // more work at a time and the step fewer waits. The merged launch takes the place of the last sequence's, when nothing
 // between that and the others writes what they touch or reads what they write. No value changes.
 
+#include <vector>
+
+#include "fuse/optimize.h"
 #include "lane/schedule.h"
 
 namespace tw::plan {
@@ -18,7 +21,7 @@ struct SequenceCounts {
 };
 
 // Requires the schedule of a batch with its buffers, none of them placed. Records a firing `sequences` for every merged
-// launch.
-SequenceCounts merge_sequences(lane::Schedule& schedule);
+// launch; in `missed`, when given, the first sequence's launch of each run that stays apart.
+SequenceCounts merge_sequences(lane::Schedule& schedule, std::vector<fuse::Missed>* missed = nullptr);
 
 }  // namespace tw::plan

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fuse/rules.h"
@@ -95,15 +96,9 @@ std::vector<std::string> all_names() {
 
 // Whether a rule fired in some form.
 bool fired(const Engine& engine, const std::string& rule) {
-  for (const Form& form : forms()) {
-    const auto counts = plan::firing_counts(check(engine.schedule(form)));
-    if (counts.count(rule) != 0) return true;
-    if (rule != "fuse_quant") continue;
-    for (const auto& [name, count] : counts) {
-      if (name.ends_with("Quant")) return true;
-    }
-  }
-  return false;
+  const std::vector<Form> all = forms();
+  return std::ranges::any_of(
+      all, [&](const Form& form) { return plan::times_fired(check(engine.schedule(form)), rule) != 0; });
 }
 
 void expect_matrix(const gguf::Checkpoint& checkpoint, lane::Numerics numerics) {

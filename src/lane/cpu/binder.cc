@@ -43,11 +43,6 @@ Refusal Binder::no_kernel(std::string_view why) const {
                 fmt::format("the CPU lane has no kernel for it: {}", why));
 }
 
-Result<void> Binder::own_result(const Dst& dst) const {
-  if (dst.own()) return {};
-  return no_kernel("its result lands in rows or parts of a buffer");
-}
-
 int Binder::words() const { return s_.numerics == Numerics::Precise ? 0 : s_.numerics == Numerics::Int8 ? 1 : 2; }
 
 Binder::PlainPlace Binder::plain_place(BufferId id, uint64_t from) const {

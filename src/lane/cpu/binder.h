@@ -125,7 +125,6 @@ class Binder {
   }
 
   [[nodiscard]] Refusal no_kernel(std::string_view why) const;
-  [[nodiscard]] Result<void> own_result(const Dst& dst) const;
 
   // ---- operands ----
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// What the tests of fused launches share: a fused schedule against its parts run apart, in bits, on every instruction
-// set of this machine and several counts of threads; and shapes to try.
+// What the tests of products that are fused share: schedules whose forms differ in launches alone, and shapes to try.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +12,7 @@
 
 #include "base/half.h"
 #include "gguf/decode.h"
-#include "lane/cpu/testing/lanes.h"
+#include "lane/cpu/testing/apart.h"
 #include "lane/cpu/testing/schedule_runner.h"
 
 namespace tw::lane::cpu {
@@ -59,28 +58,15 @@ struct Watched {
   std::vector<BufferId> plain, quantized;
 };
 
-inline void expect_watched(const RunResult& got, const RunResult& want, const Watched& watched) {
-  for (const BufferId id : watched.plain)
-    ASSERT_TRUE(testing::same_bits(got.plain(id), want.plain(id))) << "buffer " << index(id);
-  for (const BufferId id : watched.quantized)
-    ASSERT_EQ(got.quantized(id), want.quantized(id)) << "the quantized form of buffer " << index(id);
-}
-
 // build(schedule, fused) makes the same buffers in the same order for both, and answers what to compare.
 template <class Build>
 void expect_as_apart(Numerics numerics, const Build& build) {
-  TestSchedule apart(numerics), fused(numerics);
-  build(apart, false);
-  const Watched watched = build(fused, true);
-  const RunResult want = apart.run(Isa::Scalar);
-  for (const Isa isa : kIsas) {
-    if (!supported(isa)) continue;
-    for (const uint32_t threads : {1, 2, 3}) {
-      SCOPED_TRACE(std::string(name(isa)) + ", threads " + std::to_string(threads));
-      const RunResult got = fused.run(isa, threads);
-      ASSERT_NO_FATAL_FAILURE(expect_watched(got, want, watched));
-    }
-  }
+  testing::expect_fused_equals_apart([&](bool fused) {
+    testing::Form form{TestSchedule(numerics)};
+    const Watched watched = build(form.schedule, fused);
+    form.plain = watched.plain, form.quantized = watched.quantized;
+    return form;
+  });
 }
 
 inline Dst own(BufferId id) {
