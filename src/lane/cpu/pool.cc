@@ -7,35 +7,34 @@
 namespace tw::lane::cpu {
 namespace {
 
-// How long a thread spins (about 20 us and 50 us) before it gives the processor away.
-constexpr int kBarrierSpins = 500;
-constexpr int kParkSpins = 1000;
+// How long a thread spins before it gives the processor away: a few looks without a pause, since most waits are over
+// within those, then about 50 us at a barrier and after a run.
+constexpr uint32_t kLooks = 64;
+constexpr uint32_t kSpins = 2000;
+constexpr uint32_t kYields = 2;
 
 constexpr unsigned kDefaultControl = 0x1f80;  // exceptions masked, nearest even, no FTZ, no DAZ
-
-// With more threads than processors spinning only delays the one that is waited for.
-int spins(int wanted, unsigned threads) { return threads <= std::thread::hardware_concurrency() ? wanted : 1; }
 
 // A waiting thread spins, then gives the processor away a few times; when that is used up it parks, so that on a
 // machine with other work it is woken as soon as it can go on instead of being asked in turn.
 class Patience {
  public:
-  explicit Patience(unsigned threads) : spins_(spins(kBarrierSpins, threads)) {}
+  explicit Patience(uint32_t spins) : spins_(spins) {}
   // False: park.
   bool spin() {
     if (spent_ == spins_ + kYields) return false;
-    if (spent_++ < spins_) {
-      _mm_pause();
-    } else {
+    const uint32_t spent = spent_++;
+    if (spent >= spins_) {
       std::this_thread::yield();
+    } else if (spent >= kLooks) {
+      _mm_pause();
     }
     return true;
   }
 
  private:
-  static constexpr int kYields = 2;
-  int spins_;
-  int spent_ = 0;
+  uint32_t spins_;
+  uint32_t spent_ = 0;
 };
 
 }  // namespace
@@ -43,7 +42,9 @@ class Patience {
 FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(kDefaultControl); }
 FloatEnvironment::~FloatEnvironment() { _mm_setcsr(saved_); }
 
-Pool::Pool(unsigned threads) : threads_(threads) {
+// With more threads than processors spinning only delays the one that is waited for. (The count is asked for once: it
+// costs a look into the file system.)
+Pool::Pool(unsigned threads) : threads_(threads), spins_(threads <= std::thread::hardware_concurrency() ? kSpins : 1) {
   TW_CHECK(threads >= 1, "a pool of {} threads", threads);
   for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
 }
@@ -71,7 +72,7 @@ void Pool::run_erased(Erased call, const void* work) {
     start_.notify_all();
   }
   call(work, 0);
-  for (Patience patience(threads_);;) {
+  for (Patience patience(spins_);;) {
     const unsigned running = running_.load(std::memory_order_acquire);
     if (running == 0) return;
     if (!patience.spin()) running_.wait(running, std::memory_order_acquire);
@@ -80,8 +81,7 @@ void Pool::run_erased(Erased call, const void* work) {
 
 // The number of a round later than `seen`.
 uint64_t Pool::await_round(uint64_t seen) {
-  const int limit = spins(kParkSpins, threads_);
-  for (int spin = 0; spin < limit; ++spin) {
+  for (uint32_t spin = 0; spin < spins_; ++spin) {
     const uint64_t now = round_.load(std::memory_order_acquire);
     if (now != seen) return now;
     _mm_pause();
@@ -111,7 +111,7 @@ void Pool::barrier() {
   const uint64_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t complete = (before / threads_ + 1) * threads_;
   if (before + 1 == complete) return arrived_.notify_all();
-  for (Patience patience(threads_);;) {
+  for (Patience patience(spins_);;) {
     const uint64_t arrived = arrived_.load(std::memory_order_acquire);
     if (arrived >= complete) return;
     if (!patience.spin()) arrived_.wait(arrived, std::memory_order_acquire);

@@ -57,6 +57,7 @@ class Pool {
   uint64_t await_round(uint64_t seen);
 
   const unsigned threads_;
+  const uint32_t spins_;  // looks before a waiting thread gives the processor away
   Erased call_ = nullptr;
   const void* work_ = nullptr;
 
