@@ -1,0 +1,233 @@
+#include "spatial/certify/certify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "spatial/certify/certificate_json.h"
+#include "spatial/certify/interval.h"
+#include "spatial/certify/recheck.h"
+#include "spatial/certify/testing.h"
+
+namespace tw::spatial {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Target kToy = testing::shipped_target("toy_square");
+
+Program good(Result<Program> section) {
+  EXPECT_TRUE(section.ok()) << to_text(section.refusal());
+  return section.ok() ? std::move(*section) : Program{};
+}
+
+std::string texts(const Program& program, const std::vector<CheckFailure>& failures) {
+  std::string all;
+  for (const CheckFailure& failure : failures) all += to_text(program, failure) + "\n";
+  return all;
+}
+
+std::vector<Program> valid_programs() {
+  std::vector<Program> all;
+  for (Result<Program> section :
+       {testing::flat_add(kToy, 7), testing::flat_add(kToy, 8), testing::row_sum_fold(kToy, 5, false),
+        testing::row_sum_fold(kToy, 1, false), testing::row_sum_fold(kToy, 5, true), testing::tile_gather(kToy, 100),
+        testing::streamed_product(kToy, 3, 2, 4), testing::chunked_add(kToy, 3, 4), testing::chunked_add(kToy, 2, 1),
+        testing::row_update(kToy, 6, 3), testing::state_chunks(kToy, 2, 3), testing::two_results(kToy, 13),
+        testing::join(kToy, 4), testing::join(kToy, 3), testing::element_gather(kToy, 3, 5),
+        testing::checked_fold(kToy, 4), testing::many_adds(kToy, 3, 4)})
+    all.push_back(good(std::move(section)));
+  return all;
+}
+
+TEST(Interval, SaturatesInsteadOfWrapping) {
+  const Interval large{kMost - 1, kMost};
+  EXPECT_EQ(large + large, (Interval{kMost, kMost}));
+  EXPECT_EQ(-Interval({kLeast, 3}), (Interval{-3, kMost}));
+  EXPECT_EQ((Interval{-2, 3} * Interval{-5, 4}), (Interval{-15, 12}));
+  EXPECT_EQ(floor_quotient(-1, 4), -1);
+  EXPECT_EQ(floor_quotient(-4, 4), -1);
+  EXPECT_EQ(floor_quotient(7, 4), 1);
+}
+
+TEST(Certify, TheTableIsTheListOfChecks) {
+  ASSERT_EQ(certificate_checks().size(), kCertificateChecks.size());
+  for (size_t i = 0; i < kCertificateChecks.size(); ++i) {
+    EXPECT_EQ(certificate_checks()[i].name, kCertificateChecks[i]);
+    EXPECT_FALSE(certificate_checks()[i].claim.empty());
+  }
+}
+
+TEST(Certify, CertifiesValidProgramsAndTheSmallCheckerAgrees) {
+  for (const Program& program : valid_programs()) {
+    SCOPED_TRACE(program.name);
+    const Verdict verdict = certify(program, kToy);
+    EXPECT_TRUE(verdict.ok()) << texts(program, verdict.failures);
+    EXPECT_THAT(recheck(program, kToy, verdict.certificate), IsEmpty());
+  }
+}
+
+TEST(Certify, SaysWhatItCounted) {
+  const Program chunks = good(testing::chunked_add(kToy, 3, 4));
+  const Certificate c = certify(chunks, kToy).certificate;
+  EXPECT_EQ(c.footprint, 3U * 2 * 16 * 2);
+  EXPECT_EQ(c.widest_computed_page, 1U);
+  ASSERT_EQ(c.edges.size(), 3U);
+  EXPECT_EQ(c.edges[1].pushes, 4U);  // the one row, loaded again for each of the sub-blocks
+  EXPECT_EQ(c.edges[1].pops, 4U);
+  EXPECT_EQ(c.moves[0], (MoveEvidence{StageId{0}, 0, 11}));
+  EXPECT_EQ(c.moves[1], (MoveEvidence{StageId{1}, 0, 0}));
+  EXPECT_EQ(c.results, (std::vector{ResultEvidence{TensorId{2}, 12, 12}}));
+  const Program fold = good(testing::row_sum_fold(kToy, 5, false));
+  const Certificate carried = certify(fold, kToy).certificate;
+  for (const EdgeEvidence& edge : carried.edges)
+    if (fold.at(edge.buffer).name == "run_sum") EXPECT_EQ(edge.pushes, 6U);  // the start and five updates
+  EXPECT_EQ(carried.buffers[3].high_water, 2U);                              // the update reads the old page
+}
+
+TEST(Certify, AStateKeepsWhatIsNotAddressed) {
+  const Program update = good(testing::row_update(kToy, 6, 3));
+  const Certificate c = certify(update, kToy).certificate;
+  EXPECT_EQ(c.results, (std::vector{ResultEvidence{TensorId{0}, 3, 18}}));
+}
+
+TEST(Certify, AnIndexThatOnlyTheRunChecksIsSaidToBe) {
+  const Program gather = good(testing::element_gather(kToy, 3, 5));
+  const Certificate c = certify(gather, kToy).certificate;
+  const auto table = std::find_if(c.reads.begin(), c.reads.end(), [&](const ReadEvidence& read) {
+    return gather.at(read.stage).name == "gather" && read.operand == 1;
+  });
+  ASSERT_NE(table, c.reads.end());
+  EXPECT_EQ(table->first, 0);
+  EXPECT_EQ(table->last, 4);  // the columns of a row; the offset is data
+}
+
+TEST(Certify, ProductsOfRealTargetsAreCertified) {
+  const Target tensix = testing::shipped_target("tensix");
+  const Program product = good(testing::streamed_product(tensix, 4, 3, 5));
+  const Verdict verdict = certify(product, tensix);
+  EXPECT_TRUE(verdict.ok()) << texts(product, verdict.failures);
+  EXPECT_THAT(recheck(product, tensix, verdict.certificate), IsEmpty());
+}
+
+TEST(Certify, AProgramWithoutSoundIdsGetsItsFindingsAlone) {
+  Program add = good(testing::flat_add(kToy, 7));
+  add.stages[2].ins[0] = BufferId{77};
+  const Verdict verdict = certify(add, kToy);
+  ASSERT_EQ(verdict.failures.size(), 1U);
+  EXPECT_EQ(verdict.failures[0].check, "structure");
+  EXPECT_THAT(verdict.failures[0].text, HasSubstr("has buffer 77, the program has 3 (S3)"));
+}
+
+TEST(Certify, ARefusalNamesTheResultAndTheFirstFailure) {
+  Program add = good(testing::flat_add(kToy, 7));
+  Target small = kToy;
+  small.local_bytes = 383;
+  const Result<Certificate> refused = certificate_of(add, small);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.refusal().subject, "c");
+  EXPECT_THAT(
+      refused.refusal().reason,
+      HasSubstr("needs 384 bytes, 1 more than the 383 of a site of toy_square; the largest: in_a 2 pages of 64"));
+}
+
+// ---- the file ----
+
+TEST(CertificateFile, RoundTrips) {
+  for (const Program& program : valid_programs()) {
+    const Certificate certificate = certify(program, kToy).certificate;
+    const Result<Certificate> again = certificate_from_json(to_json(certificate), "file");
+    ASSERT_TRUE(again.ok()) << to_text(again.refusal());
+    EXPECT_EQ(*again, certificate);
+  }
+}
+
+TEST(CertificateFile, IsWrittenAndRead) {
+  const Certificate certificate = certify(good(testing::flat_add(kToy, 7)), kToy).certificate;
+  const std::string path = ::testing::TempDir() + "certificate_test.json";
+  ASSERT_TRUE(write_certificate(certificate, path).ok());
+  const Result<Certificate> again = read_certificate(path);
+  ASSERT_TRUE(again.ok()) << to_text(again.refusal());
+  EXPECT_EQ(*again, certificate);
+  EXPECT_FALSE(read_certificate(path + ".not_there").ok());
+  EXPECT_FALSE(write_certificate(certificate, "/not/there/at_all.json").ok());
+}
+
+TEST(CertificateFile, RefusesWhatIsNoCertificate) {
+  const std::string text = to_json(certify(good(testing::flat_add(kToy, 7)), kToy).certificate);
+  const auto reason = [](const std::string& bad) {
+    const Result<Certificate> read = certificate_from_json(bad, "file");
+    return read.ok() ? std::string("accepted") : read.refusal().reason;
+  };
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  EXPECT_EQ(reason("{"), "is no JSON object");
+  EXPECT_EQ(reason("[]"), "is no JSON object");
+  EXPECT_THAT(reason(with("certificate 1", "certificate 2")), HasSubstr("is not of the format"));
+  EXPECT_EQ(reason(with("\"footprint\"", "\"feetprint\"")), "footprint is missing");
+  EXPECT_EQ(reason(with("\"footprint\": 384", "\"footprint\": -1")), "footprint is not a number of 64 bits");
+  EXPECT_EQ(reason(with("\"depth\": 2", "\"depth\": 4294967296")), "buffers[0].depth is not a number of 32 bits");
+  EXPECT_EQ(reason(with("\"footprint\"", "\"more\": 1, \"footprint\"")), "the object has 15 fields, expected 14");
+}
+
+// ---- the small checker ----
+
+TEST(Recheck, RejectsTheCertificateOfAnotherProgram) {
+  const Program seven = good(testing::flat_add(kToy, 7));
+  Program other = seven;
+  other.stages[2].name = "plus";
+  const Certificate certificate = certify(seven, kToy).certificate;
+  EXPECT_THAT(recheck(other, kToy, certificate), ::testing::ElementsAre(HasSubstr("the fingerprint is")));
+  Target larger = kToy;
+  larger.local_bytes += 1;
+  EXPECT_THAT(recheck(seven, larger, certificate), ::testing::ElementsAre(HasSubstr("the local memory is")));
+}
+
+// Every number of the file, one after the other, made one larger; every truth turned over.
+TEST(Recheck, RejectsEveryAlteredNumber) {
+  for (const Program& program : valid_programs()) {
+    SCOPED_TRACE(program.name);
+    const std::string text = to_json(certify(program, kToy).certificate);
+    size_t altered = 0;
+    for (size_t at = text.find("\": "); at != std::string::npos; at = text.find("\": ", at + 1)) {
+      const size_t from = at + 3;
+      std::string changed = text;
+      if (text.compare(from, 4, "true") == 0) {
+        changed.replace(from, 4, "false");
+      } else if (text.compare(from, 5, "false") == 0) {
+        changed.replace(from, 5, "true");
+      } else if (const size_t end = text.find_first_not_of("-0123456789", from); end > from) {
+        changed.replace(from, end - from, std::to_string(std::stoll(text.substr(from, end - from)) + 1));
+      } else {
+        continue;
+      }
+      const Result<Certificate> read = certificate_from_json(changed, "file");
+      ASSERT_TRUE(read.ok()) << to_text(read.refusal());
+      EXPECT_FALSE(recheck(program, kToy, *read).empty()) << text.substr(at < 40 ? 0 : at - 40, 60);
+      ++altered;
+    }
+    EXPECT_GT(altered, 20U);
+  }
+}
+
+TEST(Recheck, RejectsAListCutShort) {
+  const Program program = good(testing::two_results(kToy, 13));
+  const Certificate whole = certify(program, kToy).certificate;
+  const auto rejected = [&](auto change) {
+    Certificate changed = whole;
+    change(changed);
+    return !recheck(program, kToy, changed).empty();
+  };
+  EXPECT_TRUE(rejected([](Certificate& c) { c.checks.pop_back(); }));
+  EXPECT_TRUE(rejected([](Certificate& c) { c.buffers.pop_back(); }));
+  EXPECT_TRUE(rejected([](Certificate& c) { c.edges.pop_back(); }));
+  EXPECT_TRUE(rejected([](Certificate& c) { c.moves.pop_back(); }));
+  EXPECT_TRUE(rejected([](Certificate& c) { c.results.pop_back(); }));
+  EXPECT_TRUE(rejected([](Certificate& c) { c.reads.pop_back(); }));
+}
+
+}  // namespace
+}  // namespace tw::spatial
