@@ -24,6 +24,11 @@ bool any_meets(const std::vector<Region>& regions, const Region& region) {
   return false;
 }
 
+// What launches since the last barrier touch.
+struct Since {
+  std::vector<Region> touched, written;
+};
+
 class Regions {
  public:
   Regions(const Schedule& schedule, const Launch& launch, bool shared) {
@@ -31,19 +36,19 @@ class Regions {
     if (shared) writes_.push_back({kShared, 0, 1});
   }
 
-  [[nodiscard]] bool conflicts(const std::vector<Region>& touched, const std::vector<Region>& written) const {
+  [[nodiscard]] bool conflicts(const Since& since) const {
     for (const Region& region : writes_) {
-      if (any_meets(touched, region)) return true;
+      if (any_meets(since.touched, region)) return true;
     }
     for (const Region& region : reads_) {
-      if (any_meets(written, region)) return true;
+      if (any_meets(since.written, region)) return true;
     }
     return false;
   }
-  void add_to(std::vector<Region>& touched, std::vector<Region>& written) const {
-    touched.insert(touched.end(), reads_.begin(), reads_.end());
-    touched.insert(touched.end(), writes_.begin(), writes_.end());
-    written.insert(written.end(), writes_.begin(), writes_.end());
+  void add_to(Since& since) const {
+    since.touched.insert(since.touched.end(), reads_.begin(), reads_.end());
+    since.touched.insert(since.touched.end(), writes_.begin(), writes_.end());
+    since.written.insert(since.written.end(), writes_.begin(), writes_.end());
   }
 
  private:
@@ -75,17 +80,16 @@ class Regions {
 
 }  // namespace
 
-std::vector<bool> barriers_before(const Schedule& schedule, const std::vector<bool>& uses_shared) {
+std::vector<bool> barriers_before(const Schedule& schedule, const std::vector<LaunchRun>& runs) {
   std::vector<bool> barriers(schedule.launches.size(), false);
-  std::vector<Region> touched, written;
+  Since spread, solo;
   for (size_t at = 0; at < schedule.launches.size(); ++at) {
-    const Regions regions(schedule, schedule.launches[at].launch, uses_shared[at]);
-    if (regions.conflicts(touched, written)) {
+    const Regions regions(schedule, schedule.launches[at].launch, runs[at].shared);
+    if (regions.conflicts(spread) || (!runs[at].solo && regions.conflicts(solo))) {
       barriers[at] = true;
-      touched.clear();
-      written.clear();
+      spread = solo = {};
     }
-    regions.add_to(touched, written);
+    regions.add_to(runs[at].solo ? solo : spread);
   }
   return barriers;
 }

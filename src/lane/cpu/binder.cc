@@ -11,17 +11,17 @@ Binder::Binder(Program::Data& data, Isa isa, const WeightStore& weights, States&
 Result<void> Binder::run() {
   d_.arena = Aligned(s_.arena_bytes);
   d_.slots.resize(s_.io.sequences.size());
-  std::vector<bool> uses_shared;
+  std::vector<LaunchRun> runs;
   std::vector<size_t> first_call;
   for (uint32_t at = 0; at < s_.launches.size(); ++at) {
     launch_ = at;
     shared_here_ = 0;
     first_call.push_back(d_.calls.size());
     TW_TRY_VOID(bind_launch(s_.launches[at].launch));
-    uses_shared.push_back(shared_here_ != 0);
+    runs.push_back({shared_here_ != 0, set_solo(first_call.back())});
     shared_bytes_ = std::max(shared_bytes_, shared_here_);
   }
-  const std::vector<bool> barriers = barriers_before(s_, uses_shared);
+  const std::vector<bool> barriers = barriers_before(s_, runs);
   for (size_t at = 0; at < barriers.size(); ++at) {
     if (first_call[at] < d_.calls.size() && d_.calls[first_call[at]].launch == at) {
       d_.calls[first_call[at]].barrier = barriers[at];
@@ -32,6 +32,21 @@ Result<void> Binder::run() {
   for (uint32_t t = 0; t < d_.threads; ++t) d_.scratch.emplace_back(scratch_bytes_);
   bind_io();
   return {};
+}
+
+// Calls of one item from `first` on are solo, and wait for nobody where all that the launch did since it last waited is
+// solo too. Answers whether all calls are.
+bool Binder::set_solo(size_t first) {
+  bool all = true, alone = true;
+  for (size_t at = first; at < d_.calls.size(); ++at) {
+    Call& call = d_.calls[at];
+    call.solo = call.count(call) == 1;
+    all = all && call.solo;
+    const bool waits = call.barrier;
+    if (at != first && call.solo && alone) call.barrier = false;
+    alone = call.solo && (alone || waits);
+  }
+  return all;
 }
 
 Result<void> Binder::bind_launch(const Launch& launch) {

@@ -124,6 +124,7 @@ class Binder {
     return {};
   }
 
+  bool set_solo(size_t first);
   [[nodiscard]] Refusal no_kernel(std::string_view why) const;
 
   // ---- operands ----

@@ -6,9 +6,9 @@ namespace tw::lane::cpu {
 
 namespace {
 
-// Turns a thread takes of a call that is shared out as threads come free: the last one that is under way when the
-// others have ended is what they wait for, so it should be a small part.
-constexpr uint64_t kTurns = 16;
+// A turn takes this part of an even share of what is left: long stretches of memory first, and last ones small enough
+// that nobody waits long for the thread that has one.
+constexpr uint64_t kShareParts = 4;
 
 // Items [n * i / of, n * (i + 1) / of).
 Range share(uint64_t n, uint64_t i, uint64_t of) { return {n * i / of, n * (i + 1) / of}; }
@@ -45,6 +45,10 @@ void Turn::reset(const Call& call) {
 }
 
 void run_call(const Call& call, Turn& turn, std::byte* scratch, uint32_t thread, uint32_t threads) {
+  if (call.solo) {
+    if (thread + 1 != threads) return;
+    thread = 0, threads = 1;
+  }
   const uint64_t count = call.count(call);
   if (count == 0) {  // nobody ends a last item
     if (thread == 0 && call.follow == Follow::Last) run_followers(call, scratch);
@@ -55,10 +59,8 @@ void run_call(const Call& call, Turn& turn, std::byte* scratch, uint32_t thread,
     if (range.begin < range.end) run_range(call, turn, range, count, scratch);
     return;
   }
-  const uint64_t turns = std::min(count, uint64_t{threads} * kTurns);
-  for (Range i = turn.counter.next(turns, 1); i.begin < i.end; i = turn.counter.next(turns, 1)) {
-    run_range(call, turn, share(count, i.begin, turns), count, scratch);
-  }
+  const auto next = [&] { return turn.counter.next_of_rest(count, threads * kShareParts); };
+  for (Range range = next(); range.begin < range.end; range = next()) run_range(call, turn, range, count, scratch);
 }
 
 }  // namespace tw::lane::cpu

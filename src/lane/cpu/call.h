@@ -18,7 +18,7 @@ enum class Follow : uint8_t {
   Each,  // the thread that ended item i goes on with its share of theirs: items [i * f, (i + 1) * f), f to one
 };
 
-// One kernel over all its items. `barrier`: all threads have ended the calls before it.
+// One kernel over all its items. `barrier`: all threads wait for each other before it.
 struct Call {
   void (*run)(const Call& call, Range items, std::byte* scratch) = nullptr;
   uint64_t (*count)(const Call& call) = nullptr;
@@ -26,6 +26,7 @@ struct Call {
   void (*items)() = nullptr;   // its item count, likewise
   void* args = nullptr;
   bool take_turns = false;  // threads take shares as they come free; else one equal share each
+  bool solo = false;        // the last thread runs all of it: solo calls need no wait between them
   bool barrier = true;
   uint32_t launch = 0;  // of the schedule
   Follow follow = Follow::Last;

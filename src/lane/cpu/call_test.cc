@@ -94,6 +94,38 @@ TEST_P(Following, SeesWhatTheCallWroteWhateverThreadsAreLate) {
 INSTANTIATE_TEST_SUITE_P(Threads, Following,
                          testing::Combine(testing::Values(1, 2, 3, 5), testing::Values(1, 2, 7, 40), testing::Bool()));
 
+TEST(Following, ASoloCallAndItsFollowersRunOnTheLastThread) {
+  Pool pool(3);
+  struct Solo {
+    unsigned last = 2;
+    std::atomic<int> items{0}, elsewhere{0};
+  } data;
+  static thread_local unsigned here = 0;
+  Call call;
+  call.args = &data;
+  call.count = [](const Call&) { return uint64_t{5}; };
+  call.run = [](const Call& c, Range range, std::byte*) {
+    auto& solo = *static_cast<Solo*>(c.args);
+    solo.items += static_cast<int>(range.end - range.begin);
+    solo.elsewhere += here == solo.last ? 0 : 1;
+  };
+  for (const bool take_turns : {false, true}) {
+    call.take_turns = take_turns;
+    call.solo = true;
+    call.followers = {call};
+    Turn turn;
+    turn.reset(call);
+    data.items = 0;
+    pool.run([&](unsigned thread) {
+      here = thread;
+      run_call(call, turn, nullptr, thread, pool.threads());
+    });
+    EXPECT_EQ(data.items, 10);
+    EXPECT_EQ(data.elsewhere, 0);
+    call.followers.clear();
+  }
+}
+
 TEST(Following, RunsOnceAfterACallWithoutItems) {
   Data data;
   data.sums.assign(3, 9);

@@ -25,6 +25,16 @@ class ItemCounter {
     if (begin >= count) return {};
     return {begin, grain < count - begin ? begin + grain : count};
   }
+  // The following one of `parts` equal parts of the items that are left, at least one item.
+  Range next_of_rest(uint64_t count, uint64_t parts) {
+    uint64_t begin = taken_.load(std::memory_order_relaxed);
+    while (begin < count) {
+      const uint64_t part = (count - begin) / parts;
+      const uint64_t end = begin + (part == 0 ? 1 : part);
+      if (taken_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
+    }
+    return {};
+  }
 
  private:
   std::atomic<uint64_t> taken_{0};

@@ -56,6 +56,28 @@ TEST(Pool, ItemsAreHandedOutOnce) {
   for (const auto& count : taken) EXPECT_EQ(count, 1);
 }
 
+TEST(Pool, PartsOfTheRestAreHandedOutOnceAndShrink) {
+  Pool pool(4);
+  for (const uint64_t count : {1, 7, 8, 1003}) {
+    ItemCounter counter;
+    std::vector<std::atomic<int>> taken(count);
+    std::atomic<uint64_t> last_size{count}, grown{0};
+    pool.run([&](unsigned) {
+      uint64_t before = count;
+      for (Range range = counter.next_of_rest(count, 8); range.begin < range.end;
+           range = counter.next_of_rest(count, 8)) {
+        grown += range.end - range.begin > before ? 1 : 0;
+        before = range.end - range.begin;
+        if (range.end == count) last_size = before;
+        for (uint64_t i = range.begin; i < range.end; ++i) ++taken[i];
+      }
+    });
+    for (const auto& times : taken) EXPECT_EQ(times, 1);
+    EXPECT_EQ(last_size, 1U);
+    EXPECT_EQ(grown, 0U);
+  }
+}
+
 TEST(Pool, DenormalsAreKeptOnEveryThread) {
   Pool pool(3);
   std::vector<float> result(3, 0);
