@@ -5,6 +5,7 @@
 
 #include "lane/cpu/product.h"
 #include "lane/cpu/product_float.h"
+#include "lane/cpu/product_row.h"
 #include "lane/cpu/product_tile.h"
 
 namespace tw::lane::cpu {
@@ -37,6 +38,8 @@ struct ProductOf {
   template <Layout L>
   static void run_panel(const std::byte* panel, uint64_t k, int words, const Input& in, const Scratch& scratch) {
     using Source = RunSource<S, L>;
+    if (in.rows == 1 && words == 1) return RowPanel<S, Source, 1>::run(panel, k / kBlock, in.quant, scratch.total);
+    if (in.rows == 1 && words == 2) return RowPanel<S, Source, 2>::run(panel, k / kBlock, in.quant, scratch.total);
     for (uint64_t block = 0; block < k / kBlock; block += kSegmentBlocks) {
       const uint64_t left = k / kBlock - block;
       const auto blocks = static_cast<uint32_t>(left < kSegmentBlocks ? left : kSegmentBlocks);

@@ -109,10 +109,11 @@ struct RunSource {
     }
   };
 
-  [[gnu::always_inline]] inline Block block(uint32_t b) const {
-    const std::byte* run = at + b / kBlocks * kBytes;
-    const uint32_t index = b % kBlocks;
-    return {run, run + kBlocksAt + index * kBlockBytes, index};
+  [[gnu::always_inline]] inline Block block(uint32_t b) const { return block(b / kBlocks, b % kBlocks); }
+  // Block `index` of run `run`.
+  [[gnu::always_inline]] inline Block block(uint32_t run, uint32_t index) const {
+    const std::byte* from = at + run * kBytes;
+    return {from, from + kBlocksAt + index * kBlockBytes, index};
   }
 };
 
