@@ -69,7 +69,6 @@ bool Expr::well_formed() const {
 
 NodeId Expr::append(const Expr& tree) {
   const auto by = static_cast<NodeId>(nodes_.size());
-  nodes_.reserve(std::max(nodes_.capacity(), nodes_.size() + tree.nodes_.size() + 1));
   for (size_t i = 0, count = tree.nodes_.size(); i < count; ++i)
     nodes_.push_back(std::visit(Mover{by}, tree.nodes_[i]));
   return root();

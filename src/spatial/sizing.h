@@ -10,8 +10,11 @@
 
 namespace tw::spatial {
 
-// The section if it fits a site's local memory, else its refusal with both numbers.
+// The section if it fits a site's local memory, else its refusal.
 Result<Program> within(Result<Program> section, const Target& target);
+
+// The refusal of a section that does not fit, with both numbers.
+Refusal too_large(const Program& section, const Target& target);
 
 // build(pages): the section with `pages` pages in its once-an-item buffers. Two if that fits a site, else one; whether
 // one fits is not looked at.
