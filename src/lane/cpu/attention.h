@@ -26,8 +26,10 @@ namespace tw::lane::cpu {
 inline constexpr uint64_t kAttentionChunk = 128;
 // Rows up to which an attention shares each chunk of the cache out instead of each tile of rows.
 inline constexpr uint64_t kFewAttentionRows = 8;
-// Query vectors (rows times heads of a group) worked on together.
-inline constexpr uint64_t kQueryBlock = 32;
+// Query vectors (rows times heads of a group) for which the keys and values of a chunk are fetched once, and those of
+// them in one register tile.
+inline constexpr uint64_t kQueryBlock = 48;
+inline constexpr uint64_t kQueryTile = 6;
 
 // Queries and keys in two pieces: of a query or key of hd values the first `own` lie where q and k say (query u at
 // q + u * q_pitch, keys `own` wide), the rest at q_tail + u * q_tail_pitch + q_tail_offset and k_tail + j *
@@ -92,8 +94,10 @@ TW_INLINE constexpr Span attended_chunks(const AttentionArgs& a) {
   return all.begin < all.end ? all : Span{0, 0};
 }
 
-// A partial result: m, l, 14 unused, then vd values padded to 16.
-TW_INLINE constexpr uint64_t partial_floats(uint64_t vd) { return 16 + (vd + 15) / 16 * 16; }
+// Floats of a row of vd results, padded to whole vectors.
+TW_INLINE constexpr uint64_t attention_wide(uint64_t vd) { return (vd + 15) / 16 * 16; }
+// A partial result: m, l, 14 unused, then a row.
+TW_INLINE constexpr uint64_t partial_floats(uint64_t vd) { return 16 + attention_wide(vd); }
 TW_INLINE constexpr uint64_t attention_partials(uint64_t sequences, uint64_t rows, uint64_t heads, uint64_t vd,
                                                 uint64_t length) {
   return sequences * rows * heads * ((length + kAttentionChunk - 1) / kAttentionChunk) * partial_floats(vd);
@@ -121,10 +125,9 @@ TW_INLINE constexpr uint64_t attention_rows_items(const AttentionArgs& a) {
 
 // Scratch bytes of a thread, 64-byte aligned, for attention_chunks, attention_merge and attention_rows.
 TW_INLINE constexpr size_t attention_scratch_bytes(const AttentionArgs& a) {
-  const uint64_t wide = (a.vd + 15) / 16 * 16;
   const uint64_t keys = a.k.blocked && a.split.own == 0 ? 0 : a.hd * kAttentionChunk;
-  return sizeof(float) *
-         (kQueryBlock * (kAttentionChunk + 2 * wide) + keys + (a.split.own == 0 ? 0 : kQueryBlock * a.hd));
+  const uint64_t queries = a.split.own == 0 ? 0 : kQueryBlock * a.hd;
+  return sizeof(float) * ((kQueryTile + 16) * kAttentionChunk + kQueryBlock * attention_wide(a.vd) + keys + queries);
 }
 
 }  // namespace tw::lane::cpu

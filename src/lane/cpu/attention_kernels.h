@@ -1,18 +1,27 @@
 #pragma once
 
-// Attention (attention.h), as templates over the instruction set.
+// Attention (attention.h), as templates over the instruction set: blocks of queries, the keys they need, the merges.
+// Only for the units that instantiate them, attention_*.cc.
 
-#include "lane/cpu/attention.h"
+#include "lane/cpu/attention_tiles.h"
 #include "lane/cpu/elementwise_kernels.h"
 #include "lane/cpu/move_kernels.h"
-#include "lane/cpu/reduce.h"
 
 namespace tw::lane::cpu {
 
-// Up to kQueryBlock query vectors of one sequence and key/value head: query i is of row first_row + i / group of the
-// sequence and head kv_head * group + i % group.
+// Up to kQueryBlock query vectors of one sequence and key/value head, and what a thread holds of them. Query i is of
+// row (first + i) / group of the sequence and head kv_head * group + (first + i) % group.
 struct QueryBlock {
-  uint64_t sequence, kv_head, group, first, count;  // queries [first, first + count) of rows * group
+  uint64_t sequence, kv_head, group, first, count;
+  const float* q[kQueryBlock];
+  float* o[kQueryBlock];  // rows of results
+  // Of the present chunk: the attended positions, counted from its first (none: end 0), and (m, l).
+  uint32_t begin[kQueryBlock], end[kQueryBlock];
+  float m[kQueryBlock], l[kQueryBlock];
+  // The state that chunks are merged into, if there is one yet, and the factors of the merge.
+  bool fresh[kQueryBlock];
+  float state_m[kQueryBlock], state_l[kQueryBlock];
+  float f[kQueryBlock], g[kQueryBlock];
 };
 TW_INLINE inline uint64_t query_row(const QueryBlock& b, uint64_t i) { return (b.first + i) / b.group; }
 // Its place in rows * heads of all sequences.
@@ -20,29 +29,26 @@ TW_INLINE inline uint64_t query_unit(const AttentionArgs& a, const QueryBlock& b
   return (b.sequence * a.rows + query_row(b, i)) * a.heads + b.kv_head * b.group + (b.first + i) % b.group;
 }
 
-// Working arrays of a thread, and what they hold of the present chunk.
+// Working arrays of a thread (attention_scratch_bytes).
 struct AttentionWork {
-  float* scores;   // kQueryBlock x kAttentionChunk: scores, then weights
-  float* values;   // kQueryBlock x wide: o_c
+  float* scores;   // kQueryTile x kAttentionChunk: scores, then weights
+  float* tails;    // kAttentionChunk x 16: the last values of a position, where their number is no multiple of 16
   float* state;    // kQueryBlock x wide: o
   float* keys;     // kAttentionChunk x hd, blocked: keys that do not lie in blocks, or in two pieces
   float* queries;  // kQueryBlock x hd: queries that lie in two pieces
   uint64_t wide;
-  float m[kQueryBlock], l[kQueryBlock];
-  uint32_t begin[kQueryBlock], end[kQueryBlock];  // attended, counted from the chunk's first position
+
+  TW_INLINE AttentionWork(std::byte* scratch, const AttentionArgs& a)
+      : scores(reinterpret_cast<float*>(scratch)),
+        tails(scores + kQueryTile * kAttentionChunk),
+        state(tails + 16 * kAttentionChunk),
+        keys(state + kQueryBlock * attention_wide(a.vd)),
+        queries(keys + a.hd * kAttentionChunk),
+        wide(attention_wide(a.vd)) {}
 };
 
-TW_INLINE inline void prepare(AttentionWork& work, std::byte* scratch, const AttentionArgs& a) {
-  work.wide = (a.vd + 15) / 16 * 16;
-  work.scores = reinterpret_cast<float*>(scratch);
-  work.values = work.scores + kQueryBlock * kAttentionChunk;
-  work.state = work.values + kQueryBlock * work.wide;
-  work.keys = work.state + kQueryBlock * work.wide;
-  work.queries = work.keys + a.hd * kAttentionChunk;
-}
-
 // Sets begin and end of every query for a chunk; answers the union (end 0: nobody attends).
-TW_INLINE inline Span chunk_spans(const AttentionArgs& a, const QueryBlock& b, uint64_t chunk, AttentionWork& work) {
+TW_INLINE inline Span chunk_spans(const AttentionArgs& a, QueryBlock& b, uint64_t chunk) {
   Span all{kAttentionChunk, 0};
   const uint64_t from = chunk * kAttentionChunk;
   for (uint64_t i = 0; i < b.count; ++i) {
@@ -50,117 +56,13 @@ TW_INLINE inline Span chunk_spans(const AttentionArgs& a, const QueryBlock& b, u
     const uint64_t begin = row.begin > from ? row.begin - from : 0;
     const uint64_t end = row.end > from ? least(row.end - from, kAttentionChunk) : 0;
     const bool some = begin < end;
-    work.begin[i] = some ? static_cast<uint32_t>(begin) : 0;
-    work.end[i] = some ? static_cast<uint32_t>(end) : 0;
+    b.begin[i] = some ? static_cast<uint32_t>(begin) : 0;
+    b.end[i] = some ? static_cast<uint32_t>(end) : 0;
     if (!some) continue;
     all.begin = least(all.begin, begin);
     if (end > all.end) all.end = end;
   }
   return all;
-}
-
-// Scores of N queries with W blocks of 16 positions: CC(64) over hd, times scale. keys: block-major, `stride` apart.
-template <class S, int N, int W, class Stored>
-TW_INLINE inline void score_tile(Stored, const typename Stored::Element* keys, uint64_t stride, const float* const* q,
-                                 uint64_t hd, float scale, float* scores) {
-  using V = typename S::V;
-  V total[N][W];
-  for (int n = 0; n < N; ++n)
-    for (int w = 0; w < W; ++w) total[n][w] = S::zero();
-  for (uint64_t segment = 0; segment < hd; segment += 64) {
-    V chain[N][W];
-    for (int n = 0; n < N; ++n)
-      for (int w = 0; w < W; ++w) chain[n][w] = S::zero();
-    const uint64_t end = least(hd, segment + 64);
-    for (uint64_t e = segment; e < end; ++e) {
-      V k[W];
-      for (int w = 0; w < W; ++w) k[w] = Stored::load(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock);
-      for (int n = 0; n < N; ++n) {
-        const V value = S::set(q[n][e]);
-        for (int w = 0; w < W; ++w) chain[n][w] = S::fma(value, k[w], chain[n][w]);
-      }
-    }
-    for (int n = 0; n < N; ++n)
-      for (int w = 0; w < W; ++w) total[n][w] = S::add(total[n][w], chain[n][w]);
-  }
-  const V factor = S::set(scale);
-  for (int n = 0; n < N; ++n)
-    for (int w = 0; w < W; ++w) S::store(scores + n * kAttentionChunk + w * 16, S::mul(total[n][w], factor));
-}
-
-// o_c of N queries over positions [begin, end) of the chunk, W vectors of outputs from e on (or a ragged one).
-template <class S, int N, int W, class Stored>
-TW_INLINE inline void value_tile(Stored, const typename Stored::Element* v, uint64_t stride, const float* weights,
-                                 uint64_t begin, uint64_t end, float* values, uint64_t wide, int ragged) {
-  using V = typename S::V;
-  V sum[N][W];
-  for (int n = 0; n < N; ++n)
-    for (int w = 0; w < W; ++w) sum[n][w] = S::load(values + n * wide + w * 16);
-  for (uint64_t j = begin; j < end; ++j) {
-    V value[W];
-    const auto* p = v + j * stride;
-    for (int w = 0; w < W; ++w) value[w] = ragged != 0 ? Stored::load(p, ragged) : Stored::load(p + w * 16);
-    for (int n = 0; n < N; ++n) {
-      const V weight = S::set(weights[n * kAttentionChunk + j]);
-      for (int w = 0; w < W; ++w) sum[n][w] = S::fma(weight, value[w], sum[n][w]);
-    }
-  }
-  for (int n = 0; n < N; ++n)
-    for (int w = 0; w < W; ++w) S::store(values + n * wide + w * 16, sum[n][w]);
-}
-
-// All vd outputs of N queries.
-template <class S, int N, class Stored>
-TW_INLINE inline void value_rows(Stored stored, const typename Stored::Element* v, uint64_t stride,
-                                 const float* weights, uint64_t begin, uint64_t end, float* values, uint64_t wide,
-                                 uint64_t vd) {
-  constexpr int kVectors = S::kQueryTile / N;
-  uint64_t e = 0;
-  for (; e + 16 * kVectors <= vd; e += 16 * kVectors)
-    value_tile<S, N, kVectors>(stored, v + e, stride, weights, begin, end, values + e, wide, 0);
-  for (; e + 16 <= vd; e += 16) value_tile<S, N, 1>(stored, v + e, stride, weights, begin, end, values + e, wide, 0);
-  if (e < vd)
-    value_tile<S, N, 1>(stored, v + e, stride, weights, begin, end, values + e, wide, static_cast<int>(vd - e));
-}
-
-// Scores become weights: soft cap, m_c = MAX, w = exp(s - m_c), l_c = LT by lane j mod 32. Positions of the query's
-// blocks that it does not attend get weight +0.
-template <class S>
-TW_INLINE inline void weigh(float* s, uint64_t begin, uint64_t end, float softcap, float& m, float& l) {
-  const uint64_t first = begin / 16 * 16;
-  const uint64_t last = (end + 15) / 16 * 16;
-  if (softcap > 0)
-    for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::softcap<S>(S::load(s + j), S::set(softcap)));
-  for (uint64_t j = first; j < begin; ++j) s[j] = -__builtin_inff();
-  for (uint64_t j = end; j < last; ++j) s[j] = -__builtin_inff();
-  auto most = S::load(s + first);
-  for (uint64_t j = first + 16; j < last; j += 16) most = S::max(most, S::load(s + j));
-  m = lanes_max<S>(most);
-  for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::exp<S>(S::sub(S::load(s + j), S::set(m))));
-  for (uint64_t j = first; j < begin; ++j) s[j] = 0;
-  for (uint64_t j = end; j < last; ++j) s[j] = 0;
-  auto low = S::zero();
-  auto high = S::zero();
-  for (uint64_t j = first; j < last; j += 16) {
-    if (j % 32 == 0)
-      low = S::add(low, S::load(s + j));
-    else
-      high = S::add(high, S::load(s + j));
-  }
-  l = S::tree(S::add(low, high));
-}
-
-// Calls tile(first, Count<N>) over [i, count), N the largest power of two that fits.
-template <int N>
-struct Count {
-  static constexpr int kValue = N;
-};
-template <int N, class Tile>
-TW_INLINE inline void each_tile(uint64_t i, uint64_t count, Tile tile) {
-  for (; i + N <= count; i += N) tile(i, Count<N>{});
-  if constexpr (N > 1) {
-    if (i < count) each_tile<N / 2>(i, count, tile);
-  }
 }
 
 // `width` values of the keys of the chunk's positions `all`, from rows `pitch` apart, to blocks of 16 positions
@@ -198,41 +100,22 @@ TW_INLINE inline void pack_blocks(Stored stored, const typename Stored::Element*
     convert<S>(stored, keys + block * width * 16, StoredF32<S>{}, to + block * stride, width * 16);
 }
 
-// Scores of all queries with the blocks that hold the positions `all`. keys: of the chunk, blocked. q: the queries.
-template <class S, class Stored>
-TW_INLINE inline void score_blocks(Stored stored, const typename Stored::Element* keys, const float* const* q,
-                                   const AttentionArgs& a, const QueryBlock& b, Span all, float* scores) {
-  const uint64_t stride = kPositionBlock * a.hd;
-  const uint64_t last = (all.end + 15) / 16;
-  each_tile<S::kQueryTile>(0, b.count, [&](uint64_t i, auto tile) {
-    constexpr int N = decltype(tile)::kValue;
-    constexpr int W = S::kQueryTile / N;
-    float* to = scores + i * kAttentionChunk;
-    uint64_t block = all.begin / 16;
-    for (; block + W <= last; block += W)
-      score_tile<S, N, W>(stored, keys + block * stride, stride, q + i, a.hd, a.scale, to + block * 16);
-    for (; block < last; ++block)
-      score_tile<S, N, 1>(stored, keys + block * stride, stride, q + i, a.hd, a.scale, to + block * 16);
-  });
-}
-
 // The block's queries; those in two pieces are put together first.
 template <class S>
-TW_INLINE inline void gather_queries(const AttentionArgs& a, const QueryBlock& b, const AttentionWork& work,
-                                     const float** q) {
+TW_INLINE inline void gather_queries(const AttentionArgs& a, QueryBlock& b, const AttentionWork& work) {
   for (uint64_t i = 0; i < b.count; ++i) {
     const uint64_t unit = query_unit(a, b, i);
-    q[i] = a.q + unit * a.hd;
+    b.q[i] = a.q + unit * a.hd;
     if (a.split.own == 0) continue;
     float* to = work.queries + i * a.hd;
     const float* tail = a.split.q_tail + unit * a.split.q_tail_pitch + a.split.q_tail_offset;
     convert<S>(StoredF32<S>{}, a.q + unit * a.split.q_pitch, StoredF32<S>{}, to, a.split.own);
     convert<S>(StoredF32<S>{}, tail, StoredF32<S>{}, to + a.split.own, a.hd - a.split.own);
-    q[i] = to;
+    b.q[i] = to;
   }
 }
 
-// The chunk's keys of key/value head kv_head into work.keys.
+// The keys of a chunk into work.keys; `keys`: of the key/value head, from the first position on.
 template <class S, class Stored>
 TW_INLINE inline void pack_keys(Stored stored, const typename Stored::Element* keys, const AttentionArgs& a,
                                 uint64_t chunk, Span all, const AttentionWork& work) {
@@ -251,105 +134,145 @@ TW_INLINE inline void pack_keys(Stored stored, const typename Stored::Element* k
   });
 }
 
+// Positions that the queries [i, i + count) attend: some of them, all of them.
+struct TileSpans {
+  Span any, all;
+};
+TW_INLINE inline TileSpans tile_spans(const QueryBlock& b, uint64_t i, uint64_t count) {
+  TileSpans spans{{kAttentionChunk, 0}, {0, kAttentionChunk}};
+  for (uint64_t n = i; n < i + count; ++n) {
+    if (b.begin[n] > spans.all.begin) spans.all.begin = b.begin[n];
+    spans.all.end = least(spans.all.end, b.end[n]);
+    if (b.end[n] == 0) continue;
+    spans.any.begin = least(spans.any.begin, b.begin[n]);
+    if (b.end[n] > spans.any.end) spans.any.end = b.end[n];
+  }
+  if (spans.all.begin >= spans.all.end) spans.all = {spans.any.end, spans.any.end};
+  return spans;
+}
+
+// Scores of `count` queries with the blocks that hold the positions `any`. keys: of the chunk, blocked.
+template <class S, class Stored>
+TW_INLINE inline void score(Stored stored, const typename Stored::Element* keys, const float* const* q, uint64_t count,
+                            const AttentionArgs& a, Span any, float* scores) {
+  const uint64_t stride = kPositionBlock * a.hd;
+  with_count<kQueryTile>(count, [&](auto queries) {
+    constexpr int N = decltype(queries)::kValue;
+    each_width<tile_width<S>(N)>(any.begin / 16, (any.end + 15) / 16, [&](uint64_t block, auto width) {
+      score_tile<S, N, decltype(width)::kValue>(stored, keys + block * stride, stride, q, a.hd, a.scale,
+                                                scores + block * 16);
+    });
+  });
+}
+
+// All vd outputs of `count` queries; tails: the last vd % 16 values of the chunk's positions.
+template <class S, class Stored>
+TW_INLINE inline void add_values(Stored stored, const typename Stored::Element* v, uint64_t stride, const float* tails,
+                                 const ValueTile& tile, uint64_t count, uint64_t vd) {
+  with_count<kQueryTile>(count, [&](auto queries) {
+    constexpr int N = decltype(queries)::kValue;
+    each_width<tile_width<S>(N)>(0, vd / 16, [&](uint64_t vector, auto width) {
+      value_tile<S, N, decltype(width)::kValue>(stored, v + vector * 16, stride, tile, vector * 16);
+    });
+    if (vd % 16 != 0) value_tile<S, N, 1>(StoredF32<S>{}, tails, 16, tile, vd / 16 * 16);
+  });
+}
+
+// Takes (m, l) of the chunk into the states of the queries [i, i + count) that attend it, and sets the factors for o.
+// The first chunk of a query without a sink is its state.
 template <class S>
-TW_INLINE inline void score(const AttentionArgs& a, const QueryBlock& b, uint64_t chunk, Span all,
-                            AttentionWork& work) {
-  const float* q[kQueryBlock];
-  gather_queries<S>(a, b, work, q);
+TW_INLINE inline void merge(QueryBlock& b, uint64_t i, uint64_t count) {
+  static_assert(kQueryTile <= 8);
+  alignas(64) float factors[16] = {};
+  for (uint64_t n = 0; n < count; ++n) {
+    if (b.fresh[i + n] || b.end[i + n] == 0) continue;
+    const float most = math::max(b.state_m[i + n], b.m[i + n]);
+    factors[n] = b.state_m[i + n] - most;
+    factors[n + 8] = b.m[i + n] - most;
+    b.state_m[i + n] = most;
+  }
+  S::store(factors, math::exp<S>(S::load(factors)));
+  for (uint64_t n = 0; n < count; ++n) {
+    if (b.end[i + n] == 0) continue;
+    b.f[i + n] = factors[n];
+    b.g[i + n] = factors[n + 8];
+    if (b.fresh[i + n]) {
+      b.state_m[i + n] = b.m[i + n];
+      b.state_l[i + n] = b.l[i + n];
+    } else {
+      b.state_l[i + n] = math::fma(b.l[i + n], factors[n + 8], b.state_l[i + n] * factors[n]);
+    }
+  }
+}
+
+// The keys and values of one chunk for a key/value head. Not blocked, or in two pieces: keys is null, they lie packed.
+struct ChunkOf {
+  const void* keys;
+  const void* values;
+};
+
+// One chunk for the queries [i, i + count) of the block.
+template <class S>
+TW_INLINE inline void attend_tile(const AttentionArgs& a, QueryBlock& b, uint64_t i, uint64_t count,
+                                  const ChunkOf& chunk, const AttentionWork& work) {
+  const TileSpans spans = tile_spans(b, i, count);
+  if (spans.any.end == 0) return;
+  with_stored<S>(chunk.keys == nullptr ? Dtype::F32 : a.k.type, [&](auto stored) {
+    const auto* keys =
+        static_cast<const typename decltype(stored)::Element*>(chunk.keys == nullptr ? work.keys : chunk.keys);
+    score<S>(stored, keys, b.q + i, count, a, spans.any, work.scores);
+  });
+  for (uint64_t n = 0; n < count; ++n)
+    if (b.end[i + n] != 0)
+      weigh<S>(work.scores + n * kAttentionChunk, b.begin[i + n], b.end[i + n], a.softcap, b.m[i + n], b.l[i + n]);
+  merge<S>(b, i, count);
+  const ValueTile tile{work.scores, b.begin + i, b.end + i, spans.any, spans.all,
+                       b.o + i,     b.fresh + i, b.f + i,   b.g + i};
+  with_stored<S>(a.v.type, [&](auto stored) {
+    const auto* values = static_cast<const typename decltype(stored)::Element*>(chunk.values);
+    add_values<S>(stored, values, a.v.position_stride, work.tails, tile, count, a.vd);
+  });
+  for (uint64_t n = i; n < i + count; ++n)
+    if (b.end[n] != 0) b.fresh[n] = false;
+}
+
+// Merges o_c, m_c and l_c of a chunk into o and the state of every query of the block that attends it. The queries go
+// in tiles of nearly equal size.
+template <class S>
+[[gnu::noinline]] void attend_chunk(const AttentionArgs& a, QueryBlock& b, uint64_t chunk, const AttentionWork& work) {
+  const Span any = chunk_spans(a, b, chunk);
+  if (any.end == 0) return;
+  ChunkOf of{nullptr, nullptr};
+  with_stored<S>(a.v.type, [&](auto stored) {
+    const auto* values = static_cast<const typename decltype(stored)::Element*>(a.v.data) + a.v_offset +
+                         cache_begin(a.v, b.sequence) + b.kv_head * a.v.head_stride +
+                         chunk * kAttentionChunk * a.v.position_stride;
+    of.values = values;
+    const uint64_t whole = a.vd / 16 * 16;
+    if (whole == a.vd) return;
+    for (uint64_t j = any.begin; j < any.end; ++j)
+      S::store(work.tails + j * 16,
+               stored.load(values + j * a.v.position_stride + whole, static_cast<int>(a.vd - whole)));
+  });
   with_stored<S>(a.k.type, [&](auto stored) {
     const auto* keys = static_cast<const typename decltype(stored)::Element*>(a.k.data) + cache_begin(a.k, b.sequence) +
                        b.kv_head * a.k.head_stride;
     if (a.k.blocked && a.split.own == 0)
-      score_blocks<S>(stored, keys + chunk * kAttentionChunk * a.hd, q, a, b, all, work.scores);
+      of.keys = keys + chunk * kAttentionChunk * a.hd;
     else
-      pack_keys<S>(stored, keys, a, chunk, all, work);
+      pack_keys<S>(stored, keys, a, chunk, any, work);
   });
-  if (!a.k.blocked || a.split.own != 0) score_blocks<S>(StoredF32<S>{}, work.keys, q, a, b, all, work.scores);
-}
-
-// o_c of every query. Queries of a tile walk the positions that all of them attend together, the others alone.
-template <class S, class Stored>
-TW_INLINE inline void add_values(Stored stored, const typename Stored::Element* v, const AttentionArgs& a,
-                                 const QueryBlock& b, AttentionWork& work) {
-  each_tile<S::kQueryTile>(0, b.count, [&](uint64_t i, auto tile) {
-    constexpr uint64_t N = decltype(tile)::kValue;
-    const float* weights = work.scores + i * kAttentionChunk;
-    float* values = work.values + i * work.wide;
-    uint64_t begin = 0;
-    uint64_t end = kAttentionChunk;
-    for (uint64_t n = i; n < i + N; ++n) {
-      begin = work.begin[n] > begin ? work.begin[n] : begin;
-      end = least(end, work.end[n]);
-    }
-    if (N == 1 || begin >= end) begin = end = 0;  // nothing in common
-    const auto alone = [&](uint64_t n, uint64_t from, uint64_t to) {
-      if (from < to)
-        value_rows<S, 1>(stored, v, a.v.position_stride, weights + n * kAttentionChunk, from, to,
-                         values + n * work.wide, work.wide, a.vd);
-    };
-    if (begin == end) {
-      for (uint64_t n = 0; n < N; ++n) alone(n, work.begin[i + n], work.end[i + n]);
-      return;
-    }
-    for (uint64_t n = 0; n < N; ++n) alone(n, work.begin[i + n], begin);
-    value_rows<S, N>(stored, v, a.v.position_stride, weights, begin, end, values, work.wide, a.vd);
-    for (uint64_t n = 0; n < N; ++n) alone(n, end, work.end[i + n]);
-  });
-}
-
-// m_c, l_c and o_c of every query of the block for one chunk; false when nobody attends it.
-template <class S>
-TW_INLINE inline bool attend_chunk(const AttentionArgs& a, const QueryBlock& b, uint64_t chunk, AttentionWork& work) {
-  const Span all = chunk_spans(a, b, chunk, work);
-  if (all.end == 0) return false;
-  score<S>(a, b, chunk, all, work);
-  for (uint64_t i = 0; i < b.count; ++i) {
-    if (work.end[i] == 0) continue;
-    weigh<S>(work.scores + i * kAttentionChunk, work.begin[i], work.end[i], a.softcap, work.m[i], work.l[i]);
-    for (uint64_t e = 0; e < work.wide; e += 16) S::store(work.values + i * work.wide + e, S::zero());
+  const uint64_t tiles = (b.count + kQueryTile - 1) / kQueryTile;
+  for (uint64_t t = 0; t < tiles; ++t) {
+    const uint64_t i = b.count * t / tiles;
+    attend_tile<S>(a, b, i, b.count * (t + 1) / tiles - i, of, work);
   }
-  with_stored<S>(a.v.type, [&](auto stored) {
-    const auto* v = static_cast<const typename decltype(stored)::Element*>(a.v.data) + a.v_offset +
-                    cache_begin(a.v, b.sequence) + b.kv_head * a.v.head_stride +
-                    chunk * kAttentionChunk * a.v.position_stride;
-    add_values<S>(stored, v, a, b, work);
-  });
-  return true;
 }
 
-// The state of one query.
-struct AttentionState {
-  float m = 0, l = 0;
-  bool any = false;
-};
-
-// Takes the chunk (m, l, values) into the state; values and o are `wide` floats.
+// out[e] = o[e] * (1 / l), gated. o, `vd` floats padded to 16, is used up.
 template <class S>
-TW_INLINE inline void merge(AttentionState& state, float* o, float m, float l, const float* values, uint64_t wide) {
-  if (!state.any) {
-    state = {m, l, true};
-    for (uint64_t e = 0; e < wide; e += 16) S::store(o + e, S::load(values + e));
-    return;
-  }
-  const float most = math::max(state.m, m);
-  const float f = math::exp(state.m - most);
-  const float g = math::exp(m - most);
-  state = {most, math::fma(l, g, state.l * f), true};
-  for (uint64_t e = 0; e < wide; e += 16)
-    S::store(o + e, S::fma(S::load(values + e), S::set(g), S::mul(S::load(o + e), S::set(f))));
-}
-
-template <class S>
-TW_INLINE inline AttentionState start(const AttentionArgs& a, uint64_t unit, float* o, uint64_t wide) {
-  for (uint64_t e = 0; e < wide; e += 16) S::store(o + e, S::zero());
-  if (a.sinks == nullptr) return {};
-  return {a.sinks[unit % a.heads], 1.0f, true};
-}
-
-// o, `vd` floats padded to 16, is used up.
-template <class S>
-TW_INLINE inline void finish(const AttentionArgs& a, uint64_t unit, AttentionState state, float* o) {
-  const auto inverse = S::set(1.0f / state.l);
+[[gnu::noinline]] void finish(const AttentionArgs& a, uint64_t unit, float l, float* o) {
+  const auto inverse = S::set(1.0f / l);
   float* out = store_place(a.out, unit, 0, o);
   each16<S>(0, a.vd, [&](auto lanes, uint64_t e) { lanes.store(out + e, S::mul(lanes.load(o + e), inverse)); });
   if (a.gate != nullptr) {
@@ -363,18 +286,9 @@ TW_INLINE inline void finish(const AttentionArgs& a, uint64_t unit, AttentionSta
   store_rest<S>(a.out, unit, 0, out, a.vd);
 }
 
-// Calls body(block) for the queries [from, to) of a sequence and head in blocks of kQueryBlock.
-template <class Body>
-TW_INLINE inline void each_query_block(uint64_t sequence, uint64_t kv_head, uint64_t group, uint64_t from, uint64_t to,
-                                       Body body) {
-  for (uint64_t first = from; first < to; first += kQueryBlock)
-    body(QueryBlock{sequence, kv_head, group, first, least(kQueryBlock, to - first)});
-}
-
 template <class S>
 void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch) {
-  AttentionWork work;
-  prepare(work, scratch, a);
+  const AttentionWork work(scratch, a);
   const Span chunks = attended_chunks(a);
   const uint64_t count = chunks.end - chunks.begin;
   const uint64_t group = a.heads / a.kv_heads;
@@ -383,62 +297,92 @@ void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch) {
     const uint64_t slot = item / blocks % count;
     const uint64_t head = item / blocks / count;
     const uint64_t first = item % blocks * kQueryBlock;
-    const QueryBlock b{head / a.kv_heads, head % a.kv_heads, group, first, least(kQueryBlock, a.rows * group - first)};
-    if (!attend_chunk<S>(a, b, chunks.begin + slot, work)) continue;
+    QueryBlock b;
+    b.sequence = head / a.kv_heads, b.kv_head = head % a.kv_heads, b.group = group;
+    b.first = first, b.count = least(kQueryBlock, a.rows * group - first);
+    gather_queries<S>(a, b, work);
+    float* partial[kQueryBlock];
     for (uint64_t i = 0; i < b.count; ++i) {
-      float* to = a.partials + (query_unit(a, b, i) * count + slot) * partial_floats(a.vd);
-      to[0] = work.m[i];
-      to[1] = work.l[i];
-      for (uint64_t e = 0; e < work.wide; e += 16) S::store(to + 16 + e, S::load(work.values + i * work.wide + e));
+      partial[i] = a.partials + (query_unit(a, b, i) * count + slot) * partial_floats(a.vd);
+      b.o[i] = partial[i] + 16;
+      b.fresh[i] = true;
     }
+    attend_chunk<S>(a, b, chunks.begin + slot, work);
+    for (uint64_t i = 0; i < b.count; ++i)
+      if (!b.fresh[i]) partial[i][0] = b.m[i], partial[i][1] = b.l[i];
   }
 }
 
 template <class S>
 void attention_merge(const AttentionArgs& a, Range range, std::byte* scratch) {
-  AttentionWork work;
-  prepare(work, scratch, a);
+  const AttentionWork work(scratch, a);
   const Span chunks = attended_chunks(a);
   for (uint64_t unit = range.begin; unit < range.end; ++unit) {
     const uint64_t row = unit / a.heads;
     const Span span = attended(a, row / a.rows, row % a.rows);
-    AttentionState state = start<S>(a, unit, work.state, work.wide);
-    for (uint64_t chunk = span.begin / kAttentionChunk; chunk * kAttentionChunk < span.end; ++chunk) {
-      const uint64_t slot = unit * (chunks.end - chunks.begin) + chunk - chunks.begin;
-      const float* from = a.partials + slot * partial_floats(a.vd);
-      merge<S>(state, work.state, from[0], from[1], from + 16, work.wide);
+    float m = 0, l = 0;
+    bool any = a.sinks != nullptr;
+    if (any) {
+      m = a.sinks[unit % a.heads], l = 1;
+      for (uint64_t e = 0; e < work.wide; e += 16) S::store(work.state + e, S::zero());
     }
-    finish<S>(a, unit, state, work.state);
+    for (uint64_t chunk = span.begin / kAttentionChunk; chunk * kAttentionChunk < span.end; ++chunk) {
+      const float* from =
+          a.partials + (unit * (chunks.end - chunks.begin) + chunk - chunks.begin) * partial_floats(a.vd);
+      if (!any) {
+        m = from[0], l = from[1], any = true;
+        for (uint64_t e = 0; e < work.wide; e += 16) S::store(work.state + e, S::load(from + 16 + e));
+        continue;
+      }
+      const float most = math::max(m, from[0]);
+      const float f = math::exp(m - most), g = math::exp(from[0] - most);
+      m = most;
+      l = math::fma(from[1], g, l * f);
+      for (uint64_t e = 0; e < work.wide; e += 16)
+        S::store(work.state + e, S::fma(S::load(from + 16 + e), S::set(g), S::mul(S::load(work.state + e), S::set(f))));
+    }
+    finish<S>(a, unit, l, work.state);
+  }
+}
+
+// The rows [first, last) of a sequence and the heads of a group, in blocks of queries.
+template <class S>
+TW_INLINE inline void attend_rows(const AttentionArgs& a, uint64_t sequence, uint64_t kv_head, uint64_t first,
+                                  uint64_t last, const AttentionWork& work) {
+  const uint64_t group = a.heads / a.kv_heads;
+  for (uint64_t query = first * group; query < last * group; query += kQueryBlock) {
+    QueryBlock b;
+    b.sequence = sequence, b.kv_head = kv_head, b.group = group;
+    b.first = query, b.count = least(kQueryBlock, last * group - query);
+    gather_queries<S>(a, b, work);
+    for (uint64_t i = 0; i < b.count; ++i) {
+      b.o[i] = work.state + i * work.wide;
+      b.fresh[i] = a.sinks == nullptr;
+      b.state_m[i] = b.fresh[i] ? 0 : a.sinks[query_unit(a, b, i) % a.heads];
+      b.state_l[i] = b.fresh[i] ? 0 : 1;
+      for (uint64_t e = 0; e < work.wide; e += 16) S::store(b.o[i] + e, S::zero());
+    }
+    const uint64_t from = attended(a, sequence, query_row(b, 0)).begin / kAttentionChunk;
+    const uint64_t to = attended(a, sequence, query_row(b, b.count - 1)).end;
+    for (uint64_t chunk = from; chunk * kAttentionChunk < to; ++chunk) attend_chunk<S>(a, b, chunk, work);
+    for (uint64_t i = 0; i < b.count; ++i) finish<S>(a, query_unit(a, b, i), b.state_l[i], b.o[i]);
   }
 }
 
 template <class S>
 void attention_rows(const AttentionArgs& a, Range range, std::byte* scratch) {
-  AttentionWork work;
-  prepare(work, scratch, a);
-  const uint64_t group = a.heads / a.kv_heads;
+  const AttentionWork work(scratch, a);
   const uint64_t tile = attention_tile_rows(a);
   const uint64_t tiles = (a.rows + tile - 1) / tile;
   for (uint64_t item = range.begin; item < range.end; ++item) {
-    const uint64_t sequence = item / tiles / a.kv_heads;
     const uint64_t first = item % tiles * tile;
-    const uint64_t last = least(a.rows, first + tile);
-    const uint64_t from = attended(a, sequence, first).begin / kAttentionChunk;
-    const uint64_t to = attended(a, sequence, last - 1).end;
-    each_query_block(sequence, item / tiles % a.kv_heads, group, first * group, last * group, [&](const QueryBlock& b) {
-      AttentionState state[kQueryBlock];
-      for (uint64_t i = 0; i < b.count; ++i)
-        state[i] = start<S>(a, query_unit(a, b, i), work.state + i * work.wide, work.wide);
-      for (uint64_t chunk = from; chunk * kAttentionChunk < to; ++chunk) {
-        if (!attend_chunk<S>(a, b, chunk, work)) continue;
-        for (uint64_t i = 0; i < b.count; ++i)
-          if (work.end[i] != 0)
-            merge<S>(state[i], work.state + i * work.wide, work.m[i], work.l[i], work.values + i * work.wide,
-                     work.wide);
-      }
-      for (uint64_t i = 0; i < b.count; ++i) finish<S>(a, query_unit(a, b, i), state[i], work.state + i * work.wide);
-    });
+    attend_rows<S>(a, item / tiles / a.kv_heads, item / tiles % a.kv_heads, first, least(a.rows, first + tile), work);
   }
 }
 
 }  // namespace tw::lane::cpu
+
+#define TW_ATTENTION_KERNELS(S)                                               \
+  template void attention_chunks<S>(const AttentionArgs&, Range, std::byte*); \
+  template void attention_merge<S>(const AttentionArgs&, Range, std::byte*);  \
+  template void attention_rows<S>(const AttentionArgs&, Range, std::byte*);

@@ -1,7 +1,7 @@
 // Attention: every lane, both ways of cutting the work, every layout of the caches give the same bits; the formula in
 // double.
 
-#include <cstring>
+#include <random>
 
 #include "base/half.h"
 #include "lane/cpu/testing/lanes.h"
@@ -196,6 +196,50 @@ TEST(Attention, EveryLaneFormAndLayoutGivesTheSameBits) {
                 << lane.name << ", shape " << seed - 41 << ", blocked " << (layout == Layout::Blocked) << ", type "
                 << name(type) << ", by rows " << by_rows;
           }
+  }
+}
+
+// Lengths about a chunk's edge, usual and unusual widths, every group of heads that a tile can hold and some that it
+// cannot.
+Shape random_shape(std::mt19937& engine) {
+  const auto one_of = [&](std::initializer_list<uint64_t> list) { return list.begin()[engine() % list.size()]; };
+  const uint64_t length = one_of({1, 2, 127, 128, 129, 255, 257, 300});
+  const uint64_t kv_heads = one_of({1, 2}), group = one_of({1, 2, 3, 4, 5, 6, 7, 8, 16});
+  const uint64_t rows = std::min(length, one_of({1, 1, 2, 7, 25}));
+  const uint64_t width = one_of({64, 80, 96, 128, 256, 72});
+  Shape p{.heads = kv_heads * group,
+          .kv_heads = kv_heads,
+          .hd = width,
+          .vd = one_of({width, width, 40}),
+          .length = length,
+          .rows = rows,
+          .sequences = one_of({1, 1, 2}),
+          .softcap = engine() % 4 == 0 ? 3.0f : 0.0f,
+          .sinks = engine() % 3 == 0,
+          .gate = engine() % 3 == 0};
+  for (uint64_t s = 0; s < p.sequences; ++s)
+    p.position.push_back(static_cast<int32_t>(1 + (s == 0 ? length - rows : engine() % (length - rows + 1))));
+  if (engine() % 3 == 0)
+    p.window = {engine() % 2 == 0 ? graph::Window::Kind::Sliding : graph::Window::Kind::Chunked,
+                one_of({1, 50, 128, 200})};
+  return p;
+}
+
+TEST(Attention, RandomShapesGiveTheReferencesBits) {
+  constexpr uint32_t kSeed = 4711;
+  std::mt19937 engine(kSeed);
+  for (uint32_t i = 0; i < 40; ++i) {
+    const Case c = make(random_shape(engine), engine());
+    const auto want = run(reference_kernels(), c, Layout::Blocked, Dtype::F32, false);
+    for (const testing::Lane& lane : testing::lanes()) {
+      if (lane.name == "reference") continue;
+      for (const Dtype type : {Dtype::F32, Dtype::F16})
+        for (const bool by_rows : {false, true})
+          EXPECT_TRUE(testing::same_bits(run(*lane.kernels, c, Layout::Blocked, type, by_rows), want))
+              << lane.name << ", seed " << kSeed << ", shape " << i << ": " << c.p.heads << " heads of " << c.p.kv_heads
+              << ", " << c.p.hd << " wide, " << c.p.length << " positions, " << c.p.rows << " rows, type " << name(type)
+              << ", by rows " << by_rows;
+    }
   }
 }
 

@@ -146,7 +146,7 @@ TW_INLINE inline void delta_rows(Stored, typename Stored::Element* state, const 
 
 template <class S, bool kChannel, class Stored>
 TW_INLINE inline void delta_block(const DeltaArgs& a, Stored stored, uint64_t sequence, uint64_t head, uint64_t block) {
-  constexpr int kTogether = S::kQueryTile / 2;
+  constexpr int kTogether = S::kTileVectors / 3;
   const uint64_t square = a.d * a.d;
   auto* state = static_cast<typename Stored::Element*>(a.state) +
                 sequence_begin(a.states, sequence, a.value_heads * square) + head * square;

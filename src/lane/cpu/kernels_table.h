@@ -3,7 +3,6 @@
 // The table of one instruction set, filled from the templates.
 
 #include "lane/cpu/argmax_kernels.h"
-#include "lane/cpu/attention_kernels.h"
 #include "lane/cpu/carried_kernels.h"
 #include "lane/cpu/elementwise_kernels.h"
 #include "lane/cpu/kernels.h"
@@ -13,6 +12,14 @@
 #include "lane/cpu/rope_kernels.h"
 
 namespace tw::lane::cpu {
+
+// Instantiated in units of their own (attention_kernels.h).
+template <class S>
+void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch);
+template <class S>
+void attention_merge(const AttentionArgs& a, Range range, std::byte* scratch);
+template <class S>
+void attention_rows(const AttentionArgs& a, Range range, std::byte* scratch);
 
 template <class S>
 constexpr Kernels kernels_of() {

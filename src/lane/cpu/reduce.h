@@ -83,14 +83,4 @@ TW_INLINE inline float sum(const float* x, uint64_t n) {
   return lane_tree<S>(n, [x](auto acc, auto lanes, uint64_t i) { return S::add(acc, lanes.load(x + i)); });
 }
 
-// MAX of 16 lanes. Which NaN or zero wins is outside the contract of its callers.
-template <class S>
-TW_INLINE inline float lanes_max(typename S::V v) {
-  float lane[16];
-  S::store(lane, v);
-  float best = lane[0];
-  for (int i = 1; i < 16; ++i) best = lane[i] > best ? lane[i] : best;
-  return best;
-}
-
 }  // namespace tw::lane::cpu

@@ -7,7 +7,8 @@
 //   V  16 floats      I  16 int32      M  16 truths      B  64 bytes (also read as 32 int16)
 // Floats: zero() set(x) load(p) load(p, n) store(p, v) store(p, v, n) add sub mul div sqrt neg abs
 //   fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b
-//   greater less (false on NaN), select(m, a, b), first(v) (lane 0), tree(v) (the last four halvings of a lane tree)
+//   greater less (false on NaN), select(m, a, b), first(v) (lane 0), tree(v) (the last four halvings of a lane tree),
+//   most(v) (the largest lane; which NaN or zero wins is not said)
 //   Pointers need no alignment. load(p, n) reads the first n < 16 values only and fills with +0; store(p, v, n) writes
 //   only the first n. transpose(from, to): to[16 i + j] = from[16 j + i], 16 x 16, apart.
 // 16-bit storage: load_f16 store_f16 load_bf16 store_bf16, each also with n; narrowing rounds to nearest even.
@@ -28,8 +29,8 @@
 //   badd16, idot_pairs(acc, p) sums of neighbours into 16 int32. kPairSums: this is faster than dot4_small.
 // bwiden01(u) bwiden23(u): unsigned bytes 4l, 4l + 1 (4l + 2, 4l + 3) as int16 2l, 2l + 1.
 // kSignedByOffset: dot4 of a + 128 costs less than dot4_signed of a.
-// kProductRows: activation rows of a register tile of a product, 1 or 4. kQueryTile: rows of a register tile whose
-// other side is one V.
+// kProductRows: activation rows of a register tile of a product, 1 or 4. kTileVectors: sums V that a register tile may
+// hold beside its operands.
 //
 // The structs for AVX2 and AVX-512 may be used only in translation units compiled for them (*_avx2.cc, *_avx512.cc).
 // Such a unit must not instantiate inline functions or templates of the standard library: the linker might keep that

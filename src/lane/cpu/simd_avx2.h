@@ -18,7 +18,7 @@ struct Avx2 {
   };
   using M = V;  // all ones or all zeros a lane
   using B = I;
-  static constexpr int kQueryTile = 4;
+  static constexpr int kTileVectors = 6;
   static constexpr int kProductRows = 4;
   static constexpr bool kPairSums = true;
   static constexpr bool kSignedByOffset = false;
@@ -66,6 +66,12 @@ struct Avx2 {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  TW_SIMD float most(V x) {
+    const __m256 eight = _mm256_max_ps(x.a, x.b);
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
   // ---- 16-bit storage ----

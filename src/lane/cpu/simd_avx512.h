@@ -27,7 +27,7 @@ struct TW_AVX512_NAME {
     __mmask16 m;
   };
   using B = I;
-  static constexpr int kQueryTile = 8;
+  static constexpr int kTileVectors = 24;
   static constexpr int kProductRows = 4;
   static constexpr bool kPairSums = false;
   static constexpr bool kSignedByOffset = true;
@@ -59,6 +59,12 @@ struct TW_AVX512_NAME {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  TW_SIMD float most(V x) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
   // ---- 16-bit storage ----

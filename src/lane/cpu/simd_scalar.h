@@ -26,7 +26,7 @@ struct Scalar {
   struct B {
     Bytes v;
   };
-  static constexpr int kQueryTile = 4;
+  static constexpr int kTileVectors = 6;
   static constexpr int kProductRows = 1;
   static constexpr bool kPairSums = false;
   static constexpr bool kSignedByOffset = false;
@@ -76,6 +76,11 @@ struct Scalar {
     for (int h = 8; h > 0; h /= 2)
       for (int i = 0; i < h; ++i) x[i] += x[i + h];
     return x[0];
+  }
+  TW_SIMD float most(V a) {
+    float best = a.v[0];
+    for (int i = 1; i < 16; ++i) best = a.v[i] > best ? a.v[i] : best;
+    return best;
   }
 
   // ---- 16-bit storage ----

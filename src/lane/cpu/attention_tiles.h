@@ -1,0 +1,188 @@
+#pragma once
+
+// The register tiles of attention (attention.h): a few queries by a few vectors, of positions for the scores, of
+// outputs for the sums of values. Templates over the instruction set.
+
+#include "base/math_contract.h"
+#include "lane/cpu/attention.h"
+#include "lane/cpu/reduce.h"
+#include "lane/cpu/stored.h"
+
+namespace tw::lane::cpu {
+
+template <int N>
+struct Count {
+  static constexpr int kValue = N;
+};
+
+// Calls body(Count<n>); 1 <= n <= kMost.
+template <int kMost, class Body>
+TW_INLINE inline void with_count(uint64_t n, Body body) {
+  if constexpr (kMost > 1) {
+    if (n < kMost) return with_count<kMost - 1>(n, body);
+  }
+  body(Count<kMost>{});
+}
+
+// Calls body(i, Count<W>) over [i, end): the given width as often as it fits, then smaller ones.
+template <int W, class Body>
+TW_INLINE inline void each_width(uint64_t i, uint64_t end, Body body) {
+  for (; i + W <= end; i += W) body(i, Count<W>{});
+  if constexpr (W > 1) {
+    if (i < end) each_width<W == 3 ? 2 : W / 2>(i, end, body);
+  }
+}
+
+// Vectors beside N queries in a tile: as many sums as the registers hold.
+template <class S>
+constexpr int tile_width(int queries) {
+  const int width = S::kTileVectors / queries;
+  return width > 4 ? 4 : width;
+}
+
+// Scores of N queries with W blocks of 16 positions: CC(64) over hd, times scale. keys: block-major, `stride` apart.
+// Between segments the sums wait in `scores`.
+template <class S, int N, int W, class Stored>
+[[gnu::noinline]] void score_tile(Stored, const typename Stored::Element* keys, uint64_t stride, const float* const* q,
+                                  uint64_t hd, float scale, float* scores) {
+  using V = typename S::V;
+  const float* query[N];
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) query[n] = q[n];
+  for (uint64_t segment = 0; segment < hd; segment += 64) {
+    V chain[N][W];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n)
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) chain[n][w] = S::zero();
+    const uint64_t end = least(hd, segment + 64);
+    for (uint64_t e = segment; e < end; ++e) {
+      V k[W];
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) {
+        const auto* block = keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock;
+        k[w] = Stored::load(block);
+        __builtin_prefetch(block + W * stride);
+      }
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+        const V value = S::set(query[n][e]);
+#pragma GCC unroll 4
+        for (int w = 0; w < W; ++w) chain[n][w] = S::fma(value, k[w], chain[n][w]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n)
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) {
+        float* to = scores + n * kAttentionChunk + w * 16;
+        const V total = S::add(segment == 0 ? S::zero() : S::load(to), chain[n][w]);
+        S::store(to, end == hd ? S::mul(total, S::set(scale)) : total);
+      }
+  }
+}
+
+// Rows of values that are fetched ahead.
+inline constexpr uint64_t kRowsAhead = 16;
+
+// What N queries do with the values of a chunk. Positions count from the chunk's first.
+struct ValueTile {
+  const float* weights;         // N x kAttentionChunk
+  const uint32_t *begin, *end;  // attended by each query; none: end 0
+  Span any, all;                // by one of them, by all of them (empty: begin == end)
+  float* const* o;              // rows of results
+  const bool* fresh;            // the result becomes o_c, else it is merged as fma(o_c, g, o * f)
+  const float *f, *g;
+};
+
+// o_c of N queries, W vectors of outputs from e on, merged into the results.
+template <class S, int N, int W, class Stored>
+[[gnu::noinline]] void value_tile(Stored, const typename Stored::Element* v, uint64_t stride, const ValueTile& t,
+                                  uint64_t e) {
+  using V = typename S::V;
+  V sum[N][W];
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n)
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) sum[n][w] = S::zero();
+  // Positions that not all attend.
+  const auto some = [&](uint64_t from, uint64_t to) {
+    for (uint64_t j = from; j < to; ++j) {
+      const auto* p = v + j * stride;
+      V value[W];
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) value[w] = Stored::load(p + w * 16);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+        if (j < t.begin[n] || j >= t.end[n]) continue;
+        const V weight = S::set(t.weights[static_cast<uint64_t>(n) * kAttentionChunk + j]);
+#pragma GCC unroll 4
+        for (int w = 0; w < W; ++w) sum[n][w] = S::fma(weight, value[w], sum[n][w]);
+      }
+    }
+  };
+  some(t.any.begin, t.all.begin);
+  const auto* p = v + t.all.begin * stride;
+  const float* weights = t.weights + t.all.begin;
+  for (uint64_t j = t.all.end - t.all.begin; j > 0; --j, p += stride, ++weights) {
+    V value[W];
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) {
+      value[w] = Stored::load(p + w * 16);
+      __builtin_prefetch(p + kRowsAhead * stride + w * 16);
+    }
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      const V weight = S::set(weights[static_cast<uint64_t>(n) * kAttentionChunk]);
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) sum[n][w] = S::fma(weight, value[w], sum[n][w]);
+    }
+  }
+  some(t.all.end, t.any.end);
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) {
+    if (t.end[n] == 0) continue;
+    float* o = t.o[n] + e;
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) {
+      V result = sum[n][w];
+      if (!t.fresh[n]) result = S::fma(result, S::set(t.g[n]), S::mul(S::load(o + w * 16), S::set(t.f[n])));
+      S::store(o + w * 16, result);
+    }
+  }
+}
+
+// Scores become weights: soft cap, m_c = MAX, w = exp(s - m_c), l_c = LT by lane j mod 32. Positions of the query's
+// blocks that it does not attend get weight +0.
+template <class S>
+[[gnu::noinline]] void weigh(float* s, uint64_t begin, uint64_t end, float softcap, float& m, float& l) {
+  const uint64_t first = begin / 16 * 16;
+  const uint64_t last = (end + 15) / 16 * 16;
+  if (softcap > 0)
+    for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::softcap<S>(S::load(s + j), S::set(softcap)));
+  for (uint64_t j = first; j < begin; ++j) s[j] = -__builtin_inff();
+  for (uint64_t j = end; j < last; ++j) s[j] = -__builtin_inff();
+  auto most = S::load(s + first);
+  for (uint64_t j = first + 16; j < last; j += 16) most = S::max(most, S::load(s + j));
+  m = S::most(most);
+  const auto largest = S::set(m);
+  auto low = S::zero();
+  auto high = S::zero();
+  for (uint64_t j = first; j < last; j += 16) {
+    // -infinity gives +0 unless the largest is infinite itself, so what is not attended is cleared.
+    auto w = math::exp<S>(S::sub(S::load(s + j), largest));
+    S::store(s + j, w);
+    if (j < begin || j + 16 > end) {
+      for (uint64_t i = j; i < begin; ++i) s[i] = 0;
+      for (uint64_t i = end; i < j + 16; ++i) s[i] = 0;
+      w = S::load(s + j);
+    }
+    if (j % 32 == 0)
+      low = S::add(low, w);
+    else
+      high = S::add(high, w);
+  }
+  l = S::tree(S::add(low, high));
+}
+
+}  // namespace tw::lane::cpu
