@@ -82,4 +82,21 @@ struct Certificate {
   bool operator==(const Certificate&) const = default;
 };
 
+// ---- a step of several sections ----
+
+// The section that first writes the storage, -1 when none does, and how many tensors of sections read or update it.
+struct StorageEvidence {
+  int64_t producer = -1;
+  uint64_t readers = 0;
+  bool operator==(const StorageEvidence&) const = default;
+};
+
+struct StepCertificate {
+  std::string name;
+  std::string target;
+  std::vector<Certificate> sections;
+  std::vector<StorageEvidence> storages;
+  bool operator==(const StepCertificate&) const = default;
+};
+
 }  // namespace tw::spatial

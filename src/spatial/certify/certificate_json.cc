@@ -11,7 +11,14 @@ namespace tw::spatial {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::string_view kFormat = "tilewright spatial certificate 1";
+
+// The first field of a file.
+template <class T>
+constexpr std::string_view kFormat = {};
+template <>
+constexpr std::string_view kFormat<Certificate> = "tilewright spatial certificate 1";
+template <>
+constexpr std::string_view kFormat<StepCertificate> = "tilewright spatial step certificate 1";
 
 // ---- the fields of each struct, once, for the reader and the writer ----
 
@@ -64,6 +71,19 @@ void fields(Certificate& c, Visit&& v) {
   v("moves", c.moves);
   v("results", c.results);
   v("reads", c.reads);
+}
+
+template <class Visit>
+void fields(StorageEvidence& e, Visit&& v) {
+  v("producer", e.producer);
+  v("readers", e.readers);
+}
+template <class Visit>
+void fields(StepCertificate& c, Visit&& v) {
+  v("name", c.name);
+  v("target", c.target);
+  v("sections", c.sections);
+  v("storages", c.storages);
 }
 
 // ---- writing ----
@@ -152,43 +172,71 @@ class Reader {
   std::string fault_;
 };
 
-}  // namespace
-
-std::string to_json(const Certificate& certificate) {
+template <class T>
+std::string text_of(const T& certificate) {
   Json json = Json::object();
-  json["format"] = kFormat;
+  json["format"] = kFormat<T>;
   json.update(written(certificate));
   return json.dump(1) + "\n";
 }
 
-Result<Certificate> certificate_from_json(std::string_view text, std::string_view subject) {
+template <class T>
+Result<T> parsed(std::string_view text, std::string_view subject) {
   const Json json = Json::parse(text, nullptr, false);
   const auto refused = [&](std::string reason) { return refuse(RefusalKind::Malformed, subject, std::move(reason)); };
   if (json.is_discarded() || !json.is_object()) return refused("is no JSON object");
   const auto format = json.find("format");
-  if (format == json.end() || !format->is_string() || format->get<std::string>() != kFormat)
-    return refused(fmt::format("is not of the format \"{}\"", kFormat));
-  Certificate certificate;
+  if (format == json.end() || !format->is_string() || format->template get<std::string>() != kFormat<T>)
+    return refused(fmt::format("is not of the format \"{}\"", kFormat<T>));
+  T certificate;
   Reader reader;
   reader.object(json, certificate, {}, 1);
   if (!reader.fault().empty()) return refused(reader.fault());
   return certificate;
 }
 
-Result<void> write_certificate(const Certificate& certificate, const std::string& path) {
+Result<void> write_text(const std::string& text, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
-  file << to_json(certificate);
+  file << text;
   file.close();
   if (!file) return refuse(RefusalKind::Io, path, "the certificate could not be written");
   return {};
 }
 
-Result<Certificate> read_certificate(const std::string& path) {
+Result<std::string> read_text(const std::string& path) {
   const std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file || !text) return refuse(RefusalKind::Io, path, "the certificate could not be read");
-  return certificate_from_json(text.str(), path);
+  return text.str();
+}
+
+}  // namespace
+
+std::string to_json(const Certificate& certificate) { return text_of(certificate); }
+std::string to_json(const StepCertificate& certificate) { return text_of(certificate); }
+
+Result<Certificate> certificate_from_json(std::string_view text, std::string_view subject) {
+  return parsed<Certificate>(text, subject);
+}
+Result<StepCertificate> step_certificate_from_json(std::string_view text, std::string_view subject) {
+  return parsed<StepCertificate>(text, subject);
+}
+
+Result<void> write_certificate(const Certificate& certificate, const std::string& path) {
+  return write_text(to_json(certificate), path);
+}
+Result<void> write_certificate(const StepCertificate& certificate, const std::string& path) {
+  return write_text(to_json(certificate), path);
+}
+
+Result<Certificate> read_certificate(const std::string& path) {
+  TW_TRY(const std::string text, read_text(path));
+  return certificate_from_json(text, path);
+}
+Result<StepCertificate> read_step_certificate(const std::string& path) {
+  TW_TRY(const std::string text, read_text(path));
+  return step_certificate_from_json(text, path);
 }
 
 }  // namespace tw::spatial

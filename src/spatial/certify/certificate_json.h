@@ -15,7 +15,12 @@ std::string to_json(const Certificate& certificate);
 // wrong kind.
 Result<Certificate> certificate_from_json(std::string_view text, std::string_view subject);
 
+std::string to_json(const StepCertificate& certificate);
+Result<StepCertificate> step_certificate_from_json(std::string_view text, std::string_view subject);
+
 Result<void> write_certificate(const Certificate& certificate, const std::string& path);
+Result<void> write_certificate(const StepCertificate& certificate, const std::string& path);
 Result<Certificate> read_certificate(const std::string& path);
+Result<StepCertificate> read_step_certificate(const std::string& path);
 
 }  // namespace tw::spatial

@@ -75,15 +75,17 @@ Verdict run(const Program& program, const Target& target, std::string_view only)
 std::span<const CheckInfo> certificate_checks() { return kInfos; }
 
 CheckContext context_of(const Program& program, const Target& target, std::vector<Finding> structure) {
-  CheckContext context{program, target, std::move(structure), buffer_uses(program), {}, {}, {}};
+  CheckContext context{program, target, std::move(structure), buffer_uses(program), {}, {}, {}, {}};
   context.malformed.resize(program.stages.size());
+  context.reach.resize(program.stages.size());
   context.outside.resize(program.stages.size());
   for (const Finding& finding : context.structure)
     if (finding.stage) context.malformed[index(*finding.stage)] = true;
   for (uint32_t i = 0; i < program.stages.size(); ++i)
     if (const AccessPattern* pattern = program.stages[i].pattern()) {
       const auto tiles = to_signed(grid_of(program.at(*program.stages[i].tensor()), program.tile).tiles());
-      context.outside[i] = !Interval{0, tiles - 1}.contains(tile_range(program, *pattern));
+      context.reach[i] = tile_range(program, *pattern);
+      context.outside[i] = !Interval{0, tiles - 1}.contains(context.reach[i]);
     }
   context.ranges = index_ranges(program, context.uses, context.malformed);
   return context;

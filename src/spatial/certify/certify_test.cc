@@ -81,8 +81,10 @@ TEST(Certify, SaysWhatItCounted) {
   const Program fold = good(testing::row_sum_fold(kToy, 5, false));
   const Certificate carried = certify(fold, kToy).certificate;
   for (const EdgeEvidence& edge : carried.edges)
-    if (fold.at(edge.buffer).name == "run_sum") EXPECT_EQ(edge.pushes, 6U);  // the start and five updates
-  EXPECT_EQ(carried.buffers[3].high_water, 2U);                              // the update reads the old page
+    if (fold.at(edge.buffer).name == "run_sum") {
+      EXPECT_EQ(edge.pushes, 6U);  // the start and five updates
+    }
+  EXPECT_EQ(carried.buffers[3].high_water, 2U);  // the update reads the old page
 }
 
 TEST(Certify, AStateKeepsWhatIsNotAddressed) {

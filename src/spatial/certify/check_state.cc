@@ -154,7 +154,7 @@ class StateOrder {
   void check_pair(StageId load, const AccessPattern& pattern, StageId store) {
     const AccessPattern& other = *program_.at(store).pattern();
     if (!pattern.origin.indirect && !other.origin.indirect) return;  // tile by tile
-    const Interval reads = tile_range(program_, pattern), stored = tile_range(program_, other);
+    const Interval reads = context_.reach[index(load)], stored = context_.reach[index(store)];
     if (meet(reads, stored).empty()) return;
     if (!contents_.same_address(pattern, other)) {
       report_.add(load, fmt::format("reads tiles {} to {} where data says, and {} writes {} to {} in the same section",

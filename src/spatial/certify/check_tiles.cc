@@ -162,7 +162,7 @@ void check_addresses(const CheckContext& context, Report& report) {
     const Tensor& tensor = program.at(*program.at(id).tensor());
     const auto tiles = to_signed(grid_of(tensor, program.tile).tiles());
     if (!context.outside[i]) {
-      const Interval range = tile_range(program, *pattern);
+      const Interval range = context.reach[i];
       report.certificate.moves.push_back({id, static_cast<uint64_t>(range.low), static_cast<uint64_t>(range.high)});
       continue;
     }

@@ -23,6 +23,7 @@ struct CheckContext {
   std::vector<Finding> structure;  // validate()'s
   std::vector<BufferUses> uses;    // by buffer
   std::vector<bool> malformed;     // by stage: validate() found a fault in what it computes or moves
+  std::vector<Interval> reach;     // by stage: tiles a movement touches over all items
   std::vector<bool> outside;       // by stage: a movement that leaves its tensor
   IndexRanges ranges;
 };

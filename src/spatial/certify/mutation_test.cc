@@ -8,6 +8,7 @@
 #include "spatial/certify/certify.h"
 #include "spatial/certify/recheck.h"
 #include "spatial/certify/testing.h"
+#include "spatial/evaluate/evaluate.h"
 #include "spatial/validate.h"
 
 namespace tw::spatial {
@@ -42,6 +43,9 @@ struct Mutation {
   std::function<void(Program&, Target&)> breaks;
   std::string_view check;  // the one that must reject it
   std::string_view says;   // part of what it says
+  // What happens when it runs with `given` in every integer input: a kind of fault, "refused", or nothing.
+  std::string_view runs_into = {};
+  int64_t given = 1;
   // What follows from the values of data alone, which the small checker does not work out.
   bool by_value = false;
 };
@@ -63,19 +67,19 @@ const std::vector<Mutation>& mutations() {
       // ---- tokens ----
       {"a page too few: the row is not loaded again for each sub-block", chunks,
        [](Program& p, Target&) { pattern(p, "load_row").origin.steps.clear(); }, "rates",
-       "load_row pushes 1 pages an item, 4 are popped"},
+       "load_row pushes 1 pages an item, 4 are popped", "page_missing"},
       {"a page too few: the second sub-block finds none", chunks,
        [](Program& p, Target&) { pattern(p, "load_row").origin.steps.clear(); }, "liveness",
-       "waits for a page that nothing pushes before it (sub-block 1"},
+       "waits for a page that nothing pushes before it (sub-block 1", "page_missing"},
       {"a page too many: what is loaded for each block is read once", product,
        [](Program& p, Target&) {
          stage(p, "round").ins[0] = stage(p, "product").ins[0];
          p.edges = derive_edges(p);
        },
-       "readers", "is written and never read"},
+       "readers", "is written and never read", "page_overrun"},
       {"a store once an item of what each sub-block makes", chunks,
        [](Program& p, Target&) { pattern(p, "store_y").origin.steps.pop_back(); }, "rates",
-       "add pushes 4 pages an item, 1 are popped"},
+       "add pushes 4 pages an item, 1 are popped", "page_overrun"},
       {"a carried page that is not taken after the blocks", fold,
        [](Program& p, Target&) {
          Stage& last = stage(p, "last");
@@ -85,13 +89,13 @@ const std::vector<Mutation>& mutations() {
        },
        "rates", "never taken after its blocks"},
       {"depth one less than a carry needs", fold, [](Program& p, Target&) { buffer(p, "run_sum").depth = 1; },
-       "liveness", "pushes page 2 into room for 1"},
+       "liveness", "pushes page 2 into room for 1", "page_overrun"},
       {"stages out of order: a page is read before it is written", add,
        [](Program& p, Target&) {
          std::swap(p.stages[1], p.stages[2]);
          p.edges = derive_edges(p);
        },
-       "liveness", "waits for a page that nothing pushes before it"},
+       "liveness", "waits for a page that nothing pushes before it", "page_missing"},
       // ---- readers ----
       {"a second reader pops the result", add,
        [](Program& p, Target&) {
@@ -99,21 +103,21 @@ const std::vector<Mutation>& mutations() {
          twice.name = "store_again";
          p.stages.push_back(twice);
        },
-       "readers", "is read by 2 stages"},
+       "readers", "is read by 2 stages", "write_conflict"},
       {"a second reader of an index page", gather,
        [](Program& p, Target&) {
          stage(p, "copy_row").ins[0] = stage(p, "row_index").outs[0];
          p.edges = derive_edges(p);
        },
-       "readers", "is read by 2 stages"},
+       "readers", "is read by 2 stages", "page_left"},
       {"a stored page that no stage writes", add,
        [](Program& p, Target&) {
          p.stages.erase(p.stages.begin() + 2);
          p.edges = derive_edges(p);
        },
-       "readers", "reads a page that no stage writes"},
+       "readers", "reads a page that no stage writes", "page_missing"},
       {"a second writer", results, [](Program& p, Target&) { stage(p, "multiply").outs = stage(p, "add").outs; },
-       "readers", "has 2 writers"},
+       "readers", "has 2 writers", "page_missing"},
       // ---- resources ----
       {"one byte over local memory", add, [](Program& p, Target& t) { t.local_bytes = footprint(p) - 1; },
        "local memory", "1 more than the 383"},
@@ -135,33 +139,37 @@ const std::vector<Mutation>& mutations() {
       // ---- the algebra and folds ----
       {"a product of pages of another size", product,
        [](Program& p, Target&) { std::get<MatmulTiles>(std::get<Compute>(stage(p, "product").kind).op).inner = 8; },
-       "algebra", "the page has 1 tiles, expected 2"},
+       "algebra", "the page has 1 tiles, expected 2", "refused"},
       {"the wrong level: the result is taken inside the fold", fold,
-       [](Program& p, Target&) { stage(p, "store_sum").level = FoldLevel::Body; }, "folds", ""},
+       [](Program& p, Target&) { stage(p, "store_sum").level = FoldLevel::Body; }, "folds", "", "page_missing"},
       {"the wrong level: an epilogue stage reads a block's page", product,
-       [](Program& p, Target&) { stage(p, "product").level = FoldLevel::Epilogue; }, "folds", "outside the body"},
+       [](Program& p, Target&) { stage(p, "product").level = FoldLevel::Epilogue; }, "folds", "outside the body",
+       "page_overrun"},
       {"a count admitted for a block more than the plan has", counted,
-       [](Program& p, Target&) { p.work.k_trip->high += 1; }, "folds", "makes 1 to 5 blocks, the plan has 4"},
+       [](Program& p, Target&) { p.work.k_trip->high += 1; }, "folds", "makes 1 to 5 blocks, the plan has 4",
+       "refused"},
       {"a count admitted otherwise than its guard does", counted, [](Program& p, Target&) { p.work.k_trip->high -= 1; },
-       "folds", "is admitted from 1 to 16 where it is checked, the count of blocks from 1 to 15", true},
+       "folds", "is admitted from 1 to 16 where it is checked, the count of blocks from 1 to 15", "trip_range", 16,
+       true},
       // ---- addresses ----
       {"an address one tile past the end", chunks, [](Program& p, Target&) { pattern(p, "load_x").origin.base = 1; },
-       "addresses", "reaches tiles 9 to 12, 1 past the last of the 12 of x"},
+       "addresses", "reaches tiles 9 to 12, 1 past the last of the 12 of x", "tile_address"},
       {"a store one tile past the end", results,
        [](Program& p, Target&) { pattern(p, "store_product").origin.base = 1; }, "addresses",
-       "1 past the last of the 4"},
+       "1 past the last of the 4", "tile_address"},
       {"an index bound one too wide", gather,
        [](Program& p, Target&) { pattern(p, "gather_row").origin.indirect->high += 1; }, "addresses",
-       "1 past the last of the 100 of table"},
+       "1 past the last of the 100 of table", "tile_address", 101},
       {"a block of a fold past the end", product,
-       [](Program& p, Target&) { pattern(p, "load_w").origin.steps[1].stride += 1; }, "addresses", "past the last"},
+       [](Program& p, Target&) { pattern(p, "load_w").origin.steps[1].stride += 1; }, "addresses", "past the last",
+       "tile_address"},
       // ---- coverage ----
       {"stores that overlap: the item's step is gone", results,
        [](Program& p, Target&) { pattern(p, "store_sum").origin.steps[0].stride = 0; }, "coverage",
-       "tile 0 at (0, 0) is stored by item 0 too"},
+       "tile 0 at (0, 0) is stored by item 0 too", "write_conflict"},
       {"stores of a second result that overlap", results,
        [](Program& p, Target&) { pattern(p, "store_product").origin.steps[0].stride = 0; }, "coverage",
-       "is stored by item 0 too"},
+       "is stored by item 0 too", "write_conflict"},
       {"a rectangle removed", results, [](Program& p, Target&) { p.work.items.pop_back(); }, "coverage",
        "3 of its 4 tiles are"},
       {"a rectangle doubled", results, [](Program& p, Target&) { p.work.items[1].out = p.work.items[0].out; },
@@ -172,69 +180,70 @@ const std::vector<Mutation>& mutations() {
        [](Program& p, Target&) { std::swap(p.work.items[1].out, p.work.items[2].out); }, "coverage",
        "which it does not own"},
       {"a sub-block that is not stored", chunks,
-       [](Program& p, Target&) { pattern(p, "store_y").origin.steps[1].stride = 0; }, "coverage",
-       "is stored by item 0"},
+       [](Program& p, Target&) { pattern(p, "store_y").origin.steps[1].stride = 0; }, "coverage", "is stored by item 0",
+       "write_conflict"},
       {"two items store one tile of a state", states,
        [](Program& p, Target&) { pattern(p, "store_state").origin.steps[0].stride = 2; }, "coverage",
-       "tile 2 at (2, 0) is stored by item 0 too"},
+       "tile 2 at (2, 0) is stored by item 0 too", "stale_read"},
       {"equal tiles when each index is at its low bound", [] { return testing::scattered_rows(kToy, 3); },
        [](Program&, Target&) {}, "coverage", "tile 0 at (0, 0) is stored by item 0 too, each index at its low bound"},
       // ---- the order of state ----
       {"a stale read: another item's tile", states,
        [](Program& p, Target&) { pattern(p, "load_state").origin.base = 1; }, "state order",
-       "which store_state of item 1 writes"},
+       "which store_state of item 1 writes", "stale_read"},
       {"a stale read: what the sub-block before wrote", states,
-       [](Program& p, Target&) { pattern(p, "store_state").origin.base = 1; }, "state order", "in sub-block 1"},
+       [](Program& p, Target&) { pattern(p, "store_state").origin.base = 1; }, "state order", "in sub-block 1",
+       "stale_read"},
       {"a read that the write does not wait for", states,
        [](Program& p, Target&) {
          const BufferId in_x = stage(p, "load_x").outs[0];
          stage(p, "add").ins[0] = in_x;
          p.edges = derive_edges(p);
        },
-       "state order", "which store_state writes without waiting for it"},
+       "state order", "which store_state writes without waiting for it", "page_overrun"},
       {"a gather and a scatter at different rows", update,
        [](Program& p, Target&) { generic(p, "row_scatter").body = arg(0) - Expr(2.0); }, "state order",
-       "scatter_state writes 0 to 17 in the same section"},
+       "scatter_state writes 0 to 17 in the same section", "", 3},
       {"a scatter that does not wait for the gather", update,
        [](Program& p, Target&) {
          generic(p, "more") = {flat(4), {}, Expr(1.0)};
          stage(p, "more").ins.clear();
        },
-       "state order", "does not wait for it"},
+       "state order", "does not wait for it", "page_left"},
       // ---- element maps ----
       {"a map one element past its page", add, [](Program& p, Target&) { generic(p, "add").ins[0] = at(26); }, "reads",
-       "reads elements 26 to 32 of a page of 32"},
+       "reads elements 26 to 32 of a page of 32", "page_offset"},
       {"a band one column too wide", joined,
        [](Program& p, Target&) {
          std::vector<Node> nodes(generic(p, "join").body.nodes().begin(), generic(p, "join").body.nodes().end());
          std::get<SelectNode>(nodes.back()).cond.bound -= 1;
          generic(p, "join").body = Expr(nodes);
        },
-       "reads", "operand 1 reads elements -1 to 3 of a page of 16"},
+       "reads", "operand 1 reads elements -1 to 3 of a page of 16", "page_offset"},
       {"a guard that admits more than the page", elements,
        [](Program& p, Target&) {
          // The one element at the offset itself, with a bound one past the page of four tiles.
          Generic& g = generic(p, "gather");
          g.ins[1] = fixed(0).plus(0, 1, 65);
-         generic(p, "row_offset").body = arg(0) * Expr(33.0);
+         generic(p, "row_offset").body = arg(0) * Expr(32.0);
        },
-       "reads", "of a page of 64 at indices", true},
+       "reads", "of a page of 64 at indices", "page_offset", 3, true},
       {"more parallel rows than a tile has", add, [](Program& p, Target&) { generic(p, "add").iters[0].extent = 5; },
-       "reads", "has 5 parallel rows, a tile has 4"},
+       "reads", "has 5 parallel rows, a tile has 4", "refused"},
       // ---- indices ----
       {"an index page too narrow for its bound", gather,
        [](Program& p, Target&) { pattern(p, "gather_row").origin.indirect->high = 128; }, "indices",
        "admits indices up to 128, 1 more than the 127 of an i8"},
       {"an offset that wraps", elements,
        [](Program& p, Target&) { generic(p, "row_offset").body = arg(0) * Expr(64.0); }, "indices",
-       "makes indices of 0 to 128, an i8 holds -128 to 127", true},
+       "makes indices of 0 to 128, an i8 holds -128 to 127", "overflow", 3, true},
       // ---- structure ----
       {"an operand that nothing reads", add, [](Program& p, Target&) { generic(p, "add").body = arg(0); }, "structure",
        "operand 1 is never read"},
       {"an edge that does not follow from the stages", add, [](Program& p, Target&) { p.edges.pop_back(); },
        "structure", "edge 2 is missing"},
       {"a page of another size than the block", add, [](Program& p, Target&) { buffer(p, "in_a").page_tiles = 1; },
-       "structure", "the page has 1"},
+       "structure", "the page has 1", "refused"},
   };
   return all;
 }
@@ -254,6 +263,38 @@ TEST(Mutation, EachIsRejectedByItsCheck) {
     EXPECT_FALSE(failures.empty());
     EXPECT_FALSE(certify(program, target).ok());
   }
+}
+
+// ---- what the evaluator makes of them ----
+
+std::string outcome(const Program& program, int64_t given) {
+  evaluate::Memory memory(program.tile);
+  for (const Tensor& tensor : program.tensors) {
+    if (!std::holds_alternative<GivenInit>(tensor.init)) continue;
+    const Result<void> set = is_integer(tensor.dtype) ? memory.set(tensor, std::vector<int64_t>(tensor.size(), given))
+                                                      : memory.set(tensor, std::vector<double>(tensor.size(), 1.0));
+    TW_CHECK(set.ok(), "{}", to_text(set.refusal()));
+  }
+  const Result<evaluate::Run> run = evaluate::evaluate(program, memory);
+  if (!run) return "refused";
+  return run->fault ? std::string(name(run->fault->kind)) : std::string();
+}
+
+TEST(Mutation, TheEvaluatorSeesWhatItCan) {
+  size_t faults = 0;
+  for (const Mutation& mutation : mutations()) {
+    SCOPED_TRACE(std::string(mutation.name));
+    Program program = *mutation.valid();
+    Target target = kToy;
+    const bool valid = certify(program, target).ok();
+    if (valid) {
+      EXPECT_EQ(outcome(program, 1), "");
+    }
+    mutation.breaks(program, target);
+    EXPECT_EQ(outcome(program, mutation.given), mutation.runs_into);
+    faults += mutation.runs_into.empty() ? 0 : 1;
+  }
+  EXPECT_GE(faults, 15U);
 }
 
 // The evidence of the valid program does not pass for the broken one, even when the fingerprint is forged.
