@@ -314,5 +314,29 @@ TEST(Cli, BenchReportsSharesOfWhatWasMeasured) {
   for (const auto& test : json["tests"]) EXPECT_GT(test["tokens_per_second"], 0);
 }
 
+TEST(Cli, BenchProfilesTheStepsItTimes) {
+  const Scratch trace("trace.json");
+  const auto json = nlohmann::json::parse(run({"bench", kModel, "--pp", "16", "--tg", "4", "-d", "7", "--sequences",
+                                               "2", "-r", "2", "--json", "--profile=launches", "--trace", trace.path()})
+                                              .out);
+  const auto& phases = json["profile"]["phases"];
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0]["phase"], "prefill");
+  EXPECT_EQ(phases[0]["steps"], 2);
+  EXPECT_EQ(phases[1]["phase"], "batch of 2");
+  EXPECT_EQ(phases[1]["tokens"], 2 * 4 * 2);
+  for (const auto& phase : phases) {
+    double shares = phase["starting_share"];
+    for (const auto& kind : phase["kinds"]) {
+      shares += kind["share"].get<double>() + kind["waited_share"].get<double>();
+    }
+    EXPECT_NEAR(shares, 1, 1e-9) << phase["phase"];
+  }
+  EXPECT_EQ(json["profile"]["forms"].size(), 2U);
+  EXPECT_FALSE(nlohmann::json::parse(std::ifstream(trace.path()))["traceEvents"].empty());
+  EXPECT_EQ(run({"bench", kModel, "--profile=everything"}).code, 2);
+  EXPECT_EQ(run({"bench", kModel, "-c", "16"}).code, 1);
+}
+
 }  // namespace
 }  // namespace tw::cli

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common.h"
+#include "cli/profile.h"
 #include "cli/verb.h"
-#include "lane/cpu/pool.h"
-#include "lane/cpu/roofline.h"
 #include "lane/work.h"
 
 namespace tw::cli {
@@ -20,21 +19,10 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
   std::string model;
-  uint32_t prompt = 512, decode = 128, repeats = 5, depth = 0;
+  uint32_t prompt = 512, decode = 128, repeats = 5, depth = 0, sequences = 1;
   EngineFlags engine;
+  ProfileFlags profile;
   bool json = false;
-};
-
-struct Measured {
-  std::string name;
-  std::vector<double> rates;  // tokens a second, one a run
-  double share_of_bandwidth = 0, share_of_dots = 0;
-
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = rates;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted.empty() ? 0 : sorted[sorted.size() / 2];
-  }
 };
 
 // Tokens that mean nothing, the same ones every time.
@@ -48,17 +36,16 @@ std::vector<runtime::Token> filler(const runtime::Engine& engine, uint32_t count
 
 double seconds_since(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
 
-Result<void> fill(runtime::Engine& engine, uint32_t depth) {
-  engine.reset(0);
-  if (depth != 0) {
-    TW_TRY(const auto logits, engine.extend(0, filler(engine, depth)));
-    (void)logits;
+// `depth` tokens in each of the first `sequences` slots.
+void fill(runtime::Engine& engine, uint32_t depth, uint32_t sequences) {
+  for (uint32_t slot = 0; slot < sequences; ++slot) {
+    engine.reset(slot);
+    if (depth != 0) engine.assume(slot, depth);
   }
-  return {};
 }
 
 Result<double> time_prompt(runtime::Engine& engine, const BenchFlags& flags) {
-  TW_TRY_VOID(fill(engine, flags.depth));
+  fill(engine, flags.depth, 1);
   const auto tokens = filler(engine, flags.prompt);
   const auto from = Clock::now();
   TW_TRY(const auto logits, engine.extend(0, tokens));
@@ -67,107 +54,151 @@ Result<double> time_prompt(runtime::Engine& engine, const BenchFlags& flags) {
 }
 
 Result<double> time_decode(runtime::Engine& engine, const BenchFlags& flags) {
-  TW_TRY_VOID(fill(engine, flags.depth));
-  const auto tokens = filler(engine, flags.decode);
+  fill(engine, flags.depth, flags.sequences);
+  std::vector<uint32_t> slots(flags.sequences);
+  for (uint32_t s = 0; s < flags.sequences; ++s) slots[s] = s;
+  const auto tokens = filler(engine, flags.decode * flags.sequences);
   const auto from = Clock::now();
-  for (const runtime::Token& token : tokens) {
-    TW_TRY(const auto logits, engine.extend(0, {&token, 1}));
+  for (size_t at = 0; at < tokens.size(); at += flags.sequences) {
+    TW_TRY(const auto logits, engine.step(slots, std::span(tokens).subspan(at, flags.sequences)));
     (void)logits;
   }
-  return flags.decode / seconds_since(from);
+  return static_cast<double>(tokens.size()) / seconds_since(from);
 }
 
-using Timing = Result<double> (*)(runtime::Engine&, const BenchFlags&);
+struct Test {
+  std::string name;
+  graph::Form form;  // of its steps
+  uint32_t before;   // positions taken by each sequence, half way through
+  Result<double> (*time)(runtime::Engine&, const BenchFlags&);
+  std::vector<double> rates{};  // tokens a second, one a run
+  lane::Work work{};            // of a step
+  double of_read = 0, of_dots = 0;
 
-Result<Measured> measure(runtime::Engine& engine, const BenchFlags& flags, std::string name, Timing timing) {
-  Measured measured{std::move(name), {}, 0, 0};
-  TW_TRY(const double warm_up, timing(engine, flags));
-  (void)warm_up;
-  for (uint32_t i = 0; i < flags.repeats; ++i) {
-    TW_TRY(const double rate, timing(engine, flags));
-    measured.rates.push_back(rate);
+  [[nodiscard]] double median() const {
+    std::vector<double> sorted = rates;
+    std::sort(sorted.begin(), sorted.end());
+    const size_t half = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   }
-  return measured;
-}
-
-struct Roofline {
-  double bandwidth = 0, dots = 0;
 };
 
-// The shares of the two limits that a run of steps, each of `rows` tokens, reached.
-Result<void> hold_against(const runtime::Engine& engine, const graph::Form& form, const Roofline& roofline,
-                          Measured& m) {
-  TW_TRY(const lane::Schedule schedule, engine.schedule(form));
-  const lane::Work work = lane::work_of(schedule);
-  const double steps = m.median() / form.rows;
-  m.share_of_bandwidth = steps * static_cast<double>(work.weight_bytes) / roofline.bandwidth;
-  m.share_of_dots = steps * static_cast<double>(work.products) / roofline.dots;
+std::vector<Test> tests_of(const BenchFlags& flags, uint32_t chunk) {
+  using Kind = graph::Form::Kind;
+  std::vector<Test> tests;
+  if (flags.prompt != 0) {
+    const uint32_t rows = std::min(flags.prompt, chunk);
+    const graph::Form form = rows > 1 ? graph::Form{Kind::Chunk, rows, false} : graph::Form{};
+    tests.push_back({fmt::format("pp{}", flags.prompt), form, flags.depth + (flags.prompt - rows) / 2, time_prompt});
+  }
+  if (flags.decode != 0) {
+    const bool batch = flags.sequences > 1;
+    const graph::Form form = batch ? graph::Form{Kind::Batch, flags.sequences, false} : graph::Form{};
+    std::string name = fmt::format("tg{}", flags.decode);
+    if (batch) name += fmt::format("x{}", flags.sequences);
+    tests.push_back({std::move(name), form, flags.depth + flags.decode / 2, time_decode});
+  }
+  for (Test& test : tests) {
+    if (flags.depth != 0) test.name += fmt::format("@{}", flags.depth);
+  }
+  return tests;
+}
+
+// All warm up before any is timed, so that no step that is recorded is the first of its form. The limits are measured
+// before each run.
+Result<void> time_all(runtime::Engine& engine, Recording& recording, LimitsMeter& meter, const BenchFlags& flags,
+                      std::vector<Test>& tests) {
+  for (const Test& test : tests) {
+    TW_TRY(const double warm_up, test.time(engine, flags));
+    (void)warm_up;
+  }
+  recording.restart();
+  for (Test& test : tests) {
+    for (uint32_t i = 0; i < flags.repeats; ++i) {
+      meter.measure();
+      TW_TRY(const double rate, test.time(engine, flags));
+      test.rates.push_back(rate);
+    }
+  }
   return {};
 }
 
-void print_table(const runtime::Engine& engine, const std::string& label, const std::string& numerics,
-                 const Roofline& roofline, const std::vector<Measured>& all) {
-  fmt::print("{} | {} weights | {} threads, {}, {}\n", label, human_count(engine.facts().parameters), engine.threads(),
-             lane::cpu::name(engine.isa()), numerics);
-  fmt::print("streaming read {:.2f} GB/s, int8 dot peak {:.1f} G multiply-adds/s (measured now, same threads)\n\n",
-             roofline.bandwidth / 1e9, roofline.dots / 1e9);
-  fmt::print("{:<10} {:>12} {:>10} {:>10} {:>18} {:>14}\n", "test", "tokens/s", "lowest", "highest", "of the bandwidth",
-             "of the dots");
-  for (const Measured& m : all) {
-    fmt::print("{:<10} {:>12.2f} {:>10.2f} {:>10.2f} {:>17.1f}% {:>13.1f}%\n", m.name, m.median(),
-               *std::min_element(m.rates.begin(), m.rates.end()), *std::max_element(m.rates.begin(), m.rates.end()),
-               100 * m.share_of_bandwidth, 100 * m.share_of_dots);
+// The shares of the two limits that a run of the test's steps reached.
+Result<void> hold_against(const runtime::Engine& engine, const Limits& limits, Test& test) {
+  TW_TRY(const lane::Schedule schedule, engine.schedule(test.form));
+  test.work = lane::work_of(schedule, std::vector<uint32_t>(test.form.rows, test.before));
+  const double steps = test.median() / test.form.rows;
+  test.of_read = steps * static_cast<double>(test.work.weight_bytes + test.work.state_bytes) / limits.read;
+  test.of_dots = steps * static_cast<double>(test.work.products) / limits.peak();
+  return {};
+}
+
+void print_table(const runtime::Engine& engine, const std::string& label, const EngineFlags& flags,
+                 const Limits& limits, const std::vector<Test>& tests) {
+  fmt::print("{} | {} weights | {} threads, {}, {}, cache {}\n", label, human_count(engine.facts().parameters),
+             engine.threads(), lane::cpu::name(engine.isa()), flags.numerics, flags.cache);
+  fmt::print("{} (measured in between, same threads)\n\n", limits_text(limits));
+  fmt::print("{:<12} {:>10} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "test", "tokens/s", "lowest", "highest", "MB/step",
+             "of the read", "of the dots");
+  for (const Test& test : tests) {
+    fmt::print("{:<12} {:>10.2f} {:>10.2f} {:>10.2f} {:>9.2f} {:>11.1f}% {:>11.1f}%\n", test.name, test.median(),
+               *std::min_element(test.rates.begin(), test.rates.end()),
+               *std::max_element(test.rates.begin(), test.rates.end()),
+               static_cast<double>(test.work.weight_bytes + test.work.state_bytes) * 1e-6, 100 * test.of_read,
+               100 * test.of_dots);
   }
+}
+
+nlohmann::ordered_json report_json(const runtime::Engine& engine, const std::string& label, const EngineFlags& flags,
+                                   const Limits& limits, const std::vector<Test>& tests) {
+  nlohmann::ordered_json json{{"model", label},
+                              {"threads", engine.threads()},
+                              {"isa", lane::cpu::name(engine.isa())},
+                              {"numerics", flags.numerics},
+                              {"cache", flags.cache}};
+  json.update(limits_json(limits));
+  for (const Test& test : tests) {
+    json["tests"].push_back({{"test", test.name},
+                             {"tokens_per_second", test.median()},
+                             {"runs", test.rates},
+                             {"weight_bytes_a_step", test.work.weight_bytes},
+                             {"state_bytes_a_step", test.work.state_bytes},
+                             {"share_of_bandwidth", test.of_read},
+                             {"share_of_dots", test.of_dots}});
+  }
+  return json;
 }
 
 Result<int> bench(const BenchFlags& flags) {
   TW_TRY(runtime::EngineOptions options, flags.engine.options());
+  TW_TRY_VOID(flags.profile.check());
   if (flags.repeats == 0) return refuse(RefusalKind::Usage, "-r", "is 0, and must be at least 1");
+  if (flags.sequences == 0) return refuse(RefusalKind::Usage, "--sequences", "is 0, and must be at least 1");
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model));
-  if (options.context == 0) options.context = std::max({flags.prompt, flags.decode, 1U}) + flags.depth;
+  const uint64_t positions = uint64_t{std::max({flags.prompt, flags.decode, 1U})} + flags.depth;
+  if (options.context == 0) options.context = static_cast<uint32_t>(std::min<uint64_t>(positions, UINT32_MAX));
+  options.slots = flags.sequences;
   TW_TRY(const auto engine, open_engine(checkpoint, options));
-  std::vector<Measured> all;
-  if (flags.prompt != 0) {
-    TW_TRY(Measured m, measure(*engine, flags, fmt::format("pp{}", flags.prompt), time_prompt));
-    all.push_back(std::move(m));
+  if (positions > engine->facts().context) {
+    return refuse(RefusalKind::TooLarge, "context",
+                  fmt::format("{} positions are asked for, it holds {}", positions, engine->facts().context),
+                  "Ask for a longer context with -c, or for fewer tokens.");
   }
-  if (flags.decode != 0) {
-    TW_TRY(Measured m, measure(*engine, flags, fmt::format("tg{}", flags.decode), time_decode));
-    all.push_back(std::move(m));
-  }
-  TW_TRY(const lane::Schedule decode, engine->schedule({}));
-  Roofline roofline;
-  {
-    lane::cpu::Pool pool(engine->threads());
-    roofline.bandwidth = lane::cpu::stream_read_bandwidth(engine->isa(), pool, lane::work_of(decode).weight_bytes, 3);
-    roofline.dots = lane::cpu::int8_dot_peak(engine->isa(), pool, 3);
-  }
-  for (Measured& m : all) {
-    graph::Form form;
-    if (m.name.starts_with("pp") && flags.prompt > 1) {
-      form = {graph::Form::Kind::Chunk, std::min(flags.prompt, options.chunk), false};
-    }
-    TW_TRY_VOID(hold_against(*engine, form, roofline, m));
-  }
-  if (!flags.json) {
-    print_table(*engine, checkpoint.label(), flags.engine.numerics, roofline, all);
+  Recording recording(*engine, flags.profile);
+  std::vector<Test> tests = tests_of(flags, options.chunk);
+  TW_TRY(LimitsMeter meter, LimitsMeter::make(*engine));
+  TW_TRY_VOID(time_all(*engine, recording, meter, flags, tests));
+  const Limits limits = meter.limits();
+  for (Test& test : tests) TW_TRY_VOID(hold_against(*engine, limits, test));
+  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
+  if (flags.json) {
+    auto json = report_json(*engine, checkpoint.label(), flags.engine, limits, tests);
+    if (!flags.profile.profile.empty()) json["profile"] = recording.json(limits);
+    print_json(json);
     return kFine;
   }
-  nlohmann::ordered_json json{{"model", checkpoint.label()},
-                              {"threads", engine->threads()},
-                              {"isa", lane::cpu::name(engine->isa())},
-                              {"numerics", flags.engine.numerics},
-                              {"cache", flags.engine.cache},
-                              {"stream_read_bytes_per_second", roofline.bandwidth},
-                              {"int8_dot_peak_per_second", roofline.dots}};
-  for (const Measured& m : all) {
-    json["tests"].push_back({{"test", m.name},
-                             {"tokens_per_second", m.median()},
-                             {"runs", m.rates},
-                             {"share_of_bandwidth", m.share_of_bandwidth},
-                             {"share_of_dots", m.share_of_dots}});
-  }
-  print_json(json);
+  print_table(*engine, checkpoint.label(), flags.engine, limits, tests);
+  recording.print(stdout, limits);
   return kFine;
 }
 
@@ -179,9 +210,13 @@ Action add_bench(CLI::App& app) {
   app.add_option("-m,--model", flags->model, "The same as MODEL");
   app.add_option("--pp", flags->prompt, "Tokens of the prompt that is timed (0: none)")->capture_default_str();
   app.add_option("--tg", flags->decode, "Tokens decoded one after the other (0: none)")->capture_default_str();
-  app.add_option("-d,--depth", flags->depth, "Tokens in the cache before the timed ones")->capture_default_str();
+  app.add_option("-d,--depth", flags->depth, "Tokens in the cache before the timed ones; their values mean nothing")
+      ->capture_default_str();
+  app.add_option("--sequences", flags->sequences, "Sequences decoded in lock step, 1 to 64; rates count all tokens")
+      ->capture_default_str();
   app.add_option("-r,--repetitions", flags->repeats, "Timed runs; the median is shown")->capture_default_str();
   flags->engine.add_to(app);
+  flags->profile.add_to(app);
   app.add_flag("--json", flags->json, "Print as JSON");
   return [flags] { return bench(*flags); };
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/common.h"
+#include "cli/profile.h"
 #include "cli/verb.h"
 #include "runtime/generate.h"
 
@@ -23,6 +24,7 @@ struct RunFlags {
   std::optional<std::string> prompt, prompt_option, prompt_file;  // an empty prompt is one too
   bool json = false, quiet = false, hide_prompt = false;
   EngineFlags engine;
+  ProfileFlags profile;
   runtime::Request request;
 };
 
@@ -152,6 +154,7 @@ Result<void> settle_positionals(RunFlags& flags) {
 
 Result<int> run(RunFlags flags) {
   TW_TRY_VOID(settle_positionals(flags));
+  TW_TRY_VOID(flags.profile.check());
   TW_TRY(runtime::EngineOptions options, flags.engine.options());
   TW_TRY_VOID(runtime::check(flags.request.sampling));
   std::vector<runtime::Request> requests;
@@ -168,7 +171,16 @@ Result<int> run(RunFlags flags) {
   TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
   for (const auto& note : tokenizer.notes()) fmt::print(stderr, "tokenizer: {}\n", note);
   TW_TRY(const auto engine, open_engine(checkpoint, options));
-  return requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer);
+  const Recording recording(*engine, flags.profile);
+  TW_TRY(const int code,
+         requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer));
+  if (!flags.profile.on()) return code;
+  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
+  TW_TRY(LimitsMeter meter, LimitsMeter::make(*engine));
+  for (int i = 0; i < 5; ++i) meter.measure();
+  fmt::print(stderr, "{}\n", limits_text(meter.limits()));
+  recording.print(stderr, meter.limits());
+  return code;
 }
 
 }  // namespace
@@ -189,6 +201,7 @@ Action add_run(CLI::App& app) {
   app.add_flag("--ignore-eos", flags->request.ignore_end, "Go on past the end of a text");
   add_sampling(app, flags->request.sampling);
   flags->engine.add_to(app);
+  flags->profile.add_to(app);
   app.add_flag("--no-display-prompt", flags->hide_prompt, "Print what was made, not the prompt");
   app.add_flag("-q,--quiet", flags->quiet, "No closing line");
   app.add_flag("--json", flags->json, "Print text, tokens and speeds as JSON at the end");

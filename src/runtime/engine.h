@@ -15,7 +15,9 @@
 #include "base/result.h"
 #include "gguf/checkpoint.h"
 #include "graph/step_graph.h"
+#include "lane/cpu/call.h"
 #include "lane/cpu/isa.h"
+#include "lane/cpu/step_times.h"
 #include "lane/schedule.h"
 #include "model/model.h"
 
@@ -39,6 +41,14 @@ struct EngineOptions {
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 
+// One step and its times; good until the call it is given to returns.
+struct TimedStep {
+  const lane::Schedule& schedule;
+  std::span<const lane::cpu::Call> calls;
+  const lane::cpu::StepTimes& times;
+  std::span<const uint32_t> before;  // positions that each sequence had taken
+};
+
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> open(const gguf::Checkpoint& checkpoint, const EngineOptions& options);
@@ -52,6 +62,9 @@ class Engine {
   [[nodiscard]] uint32_t length(uint32_t slot) const;
   // Empties a slot.
   void reset(uint32_t slot);
+  // The slot holds `length` tokens (at most its context) whose keys, values and memories are small numbers of no
+  // meaning: what is timed after them takes the time it takes after real ones.
+  void assume(uint32_t slot, uint32_t length);
 
   // The sequence of `slot` takes `tokens` (at least one), in chunks. The logits of the last one, valid until the next
   // call. Refuses a token outside the vocabulary (naming it) and tokens past the context, before any is taken.
@@ -65,6 +78,9 @@ class Engine {
   // The graph and the schedule of a form, as this engine runs it.
   Result<graph::StepGraph> graph(const graph::Form& form) const;
   Result<lane::Schedule> schedule(const graph::Form& form) const;
+
+  // From now on each step is timed and given to `each` when it has ended; with none, no longer. Changes no bit.
+  void time_steps(std::function<void(const TimedStep&)> each);
 
   // Carried state of a slot as bytes, for comparison in tests: every state tensor in graph order.
   [[nodiscard]] std::vector<std::byte> state_bytes(uint32_t slot) const;

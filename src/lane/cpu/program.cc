@@ -14,6 +14,24 @@ namespace {
 
 constexpr uint64_t kLine = 64;
 
+// Stands in for StepTimes::Recorder where nothing is recorded.
+struct Untimed {
+  void begin(size_t) {}
+  void end(size_t) {}
+};
+
+template <class Recorder>
+void run_calls(Program::Data& d, Pool& pool, unsigned thread, Recorder recorder) {
+  std::byte* scratch = d.scratch[thread].get();
+  for (size_t i = 0; i < d.calls.size(); ++i) {
+    const Call& call = d.calls[i];
+    if (call.barrier && i != 0) pool.barrier();
+    recorder.begin(i);
+    run_call(call, d.turns[i], scratch, thread, pool.threads());
+    recorder.end(i);
+  }
+}
+
 }  // namespace
 
 Aligned::Aligned(uint64_t bytes) : bytes_((bytes + kLine - 1) / kLine * kLine) {
@@ -71,18 +89,15 @@ uint64_t Program::bytes() const {
   return bytes;
 }
 
-void Program::run(Pool& pool) {
+void Program::run(Pool& pool, StepTimes* times) {
   Data& d = *data_;
   TW_CHECK(pool.threads() <= d.threads, "compiled for {} threads, run on {}", d.threads, pool.threads());
   for (size_t i = 0; i < d.calls.size(); ++i) d.turns[i].reset(d.calls[i]);
-  pool.run([&d, &pool](unsigned thread) {
-    std::byte* scratch = d.scratch[thread].get();
-    for (size_t i = 0; i < d.calls.size(); ++i) {
-      const Call& call = d.calls[i];
-      if (call.barrier && i != 0) pool.barrier();
-      run_call(call, d.turns[i], scratch, thread, pool.threads());
-    }
-  });
+  if (times == nullptr) return pool.run([&](unsigned thread) { run_calls(d, pool, thread, Untimed{}); });
+  TW_CHECK(times->calls() == d.calls.size() && times->threads() == pool.threads(), "the times are of another program");
+  times->step().begin = StepTimes::now();
+  pool.run([&](unsigned thread) { run_calls(d, pool, thread, times->recorder(thread)); });
+  times->step().end = StepTimes::now();
 }
 
 }  // namespace tw::lane::cpu

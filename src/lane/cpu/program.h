@@ -15,6 +15,7 @@
 #include "lane/cpu/isa.h"
 #include "lane/cpu/pool.h"
 #include "lane/cpu/states.h"
+#include "lane/cpu/step_times.h"
 #include "lane/cpu/weights.h"
 #include "lane/schedule.h"
 
@@ -37,8 +38,10 @@ class Program {
   [[nodiscard]] std::span<const float> logits(uint32_t sequence) const;
   [[nodiscard]] std::span<const int32_t> next(uint32_t sequence) const;
 
-  // Runs one step on all threads of `pool`, which has as many as the program was compiled for or fewer.
-  void run(Pool& pool);
+  // Runs one step on all threads of `pool`, which has as many as the program was compiled for or fewer. Its times go to
+  // `times` when that is given, made by make_times for as many threads.
+  void run(Pool& pool, StepTimes* times = nullptr);
+  [[nodiscard]] StepTimes make_times(const Pool& pool) const { return {calls().size(), pool.threads()}; }
 
   // The memory that the schedule's places (plain_at, quantized_at) are in.
   [[nodiscard]] std::span<std::byte> arena();

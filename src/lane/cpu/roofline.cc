@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <vector>
 
 #include "base/check.h"
 
@@ -12,7 +10,10 @@ namespace tw::lane::cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr uint64_t kDotRounds = uint64_t{1} << 21;
+constexpr uint64_t kDotRounds = uint64_t{1} << 20;
+constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
+// Read by each measurement, in as many passes as it takes.
+constexpr uint64_t kBytesARun = uint64_t{256} << 20;
 
 RooflineKernels kernels_of(Isa isa) {
   switch (isa) {
@@ -23,42 +24,44 @@ RooflineKernels kernels_of(Isa isa) {
   return roofline_scalar();
 }
 
-// The shortest time of several runs of `work` on all threads.
-template <class Work>
-double best_seconds(Pool& pool, uint32_t repeats, const Work& work) {
-  double best = 1e30;
+double seconds_since(Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); }
+
+double dot_rate(Pool& pool, const DotLoop& loop, uint64_t rounds, uint32_t repeats) {
+  std::vector<int32_t> sums(pool.threads() * 16);
+  double best = 0;
   for (uint32_t i = 0; i <= repeats; ++i) {  // the first one warms up
     const auto from = Clock::now();
-    pool.run(work);
-    const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
-    if (i != 0) best = std::min(best, seconds);
+    pool.run([&](unsigned thread) { sums[thread * 16] = loop.run(rounds); });
+    const double rate = static_cast<double>(rounds * loop.products * pool.threads()) / seconds_since(from);
+    if (i != 0) best = std::max(best, rate);
   }
   return best;
 }
 
 }  // namespace
 
-double stream_read_bandwidth(Isa isa, Pool& pool, uint64_t bytes, uint32_t repeats) {
-  const RooflineKernels kernels = kernels_of(isa);
-  const uint64_t threads = pool.threads();
-  const uint64_t part = std::max<uint64_t>(bytes / threads, uint64_t{1} << 20) / 256 * 256;
-  std::vector<std::unique_ptr<std::byte[]>> parts(threads);
-  for (auto& memory : parts) memory = std::make_unique<std::byte[]>(part);
-  std::vector<uint32_t> sums(threads * 16);
-  const double seconds = best_seconds(
-      pool, repeats, [&](unsigned thread) { sums[thread * 16] = kernels.read(parts[thread].get(), part); });
-  TW_CHECK(sums[0] == 0, "zeroed memory has the checksum {}", sums[0]);
-  return static_cast<double>(part * threads) / seconds;
+StreamRead::StreamRead(Isa isa, Pool& pool, uint64_t bytes) : isa_(isa), pool_(&pool) {
+  part_ = std::clamp(bytes, kLeastBytes, kMostBytes) / pool.threads() / kReadStep * kReadStep;
+  for (unsigned thread = 0; thread < pool.threads(); ++thread) parts_.push_back(std::make_unique<std::byte[]>(part_));
 }
 
-double int8_dot_peak(Isa isa, Pool& pool, uint32_t repeats) {
+double StreamRead::run() {
+  const RooflineKernels kernels = kernels_of(isa_);
+  const uint64_t passes = std::max<uint64_t>(1, kBytesARun / (part_ * pool_->threads()));
+  std::vector<uint32_t> sums(pool_->threads() * 16);
+  const auto from = Clock::now();
+  pool_->run([&](unsigned thread) {
+    for (uint64_t pass = 0; pass < passes; ++pass) sums[thread * 16] |= kernels.read(parts_[thread].get(), part_);
+  });
+  const double seconds = seconds_since(from);
+  TW_CHECK(sums[0] == 0, "zeroed memory has the checksum {}", sums[0]);
+  return static_cast<double>(part_ * passes * pool_->threads()) / seconds;
+}
+
+DotPeaks dot_peaks(Isa isa, Pool& pool, uint32_t repeats) {
   const RooflineKernels kernels = kernels_of(isa);
-  const uint64_t threads = pool.threads();
-  const uint64_t rounds = isa == Isa::Scalar ? kDotRounds / 16 : kDotRounds;
-  std::vector<int32_t> sums(threads * 16);
-  const double seconds =
-      best_seconds(pool, repeats, [&](unsigned thread) { sums[thread * 16] = kernels.dots(rounds); });
-  return static_cast<double>(rounds * kDotsARound * threads) / seconds;
+  const uint64_t rounds = isa == Isa::Scalar ? kDotRounds / 64 : kDotRounds;
+  return {dot_rate(pool, kernels.bytes, rounds, repeats), dot_rate(pool, kernels.codes, rounds, repeats)};
 }
 
 }  // namespace tw::lane::cpu

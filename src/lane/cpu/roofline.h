@@ -1,27 +1,55 @@
 #pragma once
 
-// What this machine can do, measured on the spot with the kernels' own instructions: the two limits that a step is held
+// What this machine can do, measured on the spot with the kernels' own instructions: the limits that a step is held
 // against.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "lane/cpu/isa.h"
 #include "lane/cpu/pool.h"
 
 namespace tw::lane::cpu {
 
-// Bytes a second of a streaming read by all threads of the pool over `bytes` (at least 1 MiB), the best of `repeats`.
-double stream_read_bandwidth(Isa isa, Pool& pool, uint64_t bytes, uint32_t repeats);
+// The rate at which all threads of a pool read memory that lies in the same level of the caches as `bytes` bytes do.
+// Each thread reads four streams at once: one alone does not keep the memory busy.
+class StreamRead {
+ public:
+  // Takes as much memory as is read, at most kMostBytes.
+  StreamRead(Isa isa, Pool& pool, uint64_t bytes);
+  double run();  // bytes a second of passes that take some milliseconds
 
-// Multiply-adds a second of 8-bit dot products whose operands stay in registers, by all threads, the best of `repeats`.
-double int8_dot_peak(Isa isa, Pool& pool, uint32_t repeats);
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-// The kernels behind, one a set of instructions: `checksum` and `dots` keep the work from being left out.
-struct RooflineKernels {
-  uint32_t (*read)(const void* data, uint64_t bytes);  // bytes a multiple of 256
-  int32_t (*dots)(uint64_t rounds);                    // kDotsARound multiply-adds a round
+ private:
+  Isa isa_;
+  Pool* pool_;
+  uint64_t part_;  // bytes of a thread
+  std::vector<std::unique_ptr<std::byte[]>> parts_;
 };
-inline constexpr uint64_t kDotsARound = 8 * 64;
+
+// Multiply-adds a second of exact dot products of 8-bit integers by all threads of a pool, operands and sums in
+// registers; a multiply-add counts as one. Both are the fastest loops known for the instruction set.
+struct DotPeaks {
+  double bytes = 0;  // any bytes (signed by unsigned up to 128)
+  double codes = 0;  // codes up to 31 by bytes: without a dot instruction, four products fit 16 bits before a widening
+  [[nodiscard]] double best() const { return bytes > codes ? bytes : codes; }
+};
+DotPeaks dot_peaks(Isa isa, Pool& pool, uint32_t repeats);  // the best of `repeats`
+
+// The loops behind, one set an instruction set: what they return keeps the work from being left out.
+struct DotLoop {
+  int32_t (*run)(uint64_t rounds) = nullptr;
+  uint64_t products = 0;  // a round
+};
+struct RooflineKernels {
+  uint32_t (*read)(const void* data, uint64_t bytes);  // a checksum; bytes a multiple of kReadStep
+  DotLoop bytes, codes;
+};
+inline constexpr uint64_t kReadStreams = 4;
+inline constexpr uint64_t kReadStep = kReadStreams * 256;
 RooflineKernels roofline_scalar();
 RooflineKernels roofline_avx2();
 RooflineKernels roofline_avx512();

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <algorithm>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -70,6 +72,10 @@ const States::State& States::of(const Buffer& buffer) const {
 
 void States::zero(uint32_t slot) {
   for (const State& state : states_) clear(state.data + slot * state.bytes, state.bytes);
+}
+
+void States::fill(uint32_t slot, std::byte byte) {
+  for (const State& state : states_) std::fill_n(state.data + slot * state.bytes, state.bytes, byte);
 }
 
 std::vector<std::byte> States::bytes(uint32_t slot) const {

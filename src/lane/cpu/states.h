@@ -35,6 +35,8 @@ class States {
   [[nodiscard]] uint32_t slots() const { return slots_; }
 
   void zero(uint32_t slot);
+  // Every byte of a slot becomes `byte`.
+  void fill(uint32_t slot, std::byte byte);
   // Every state of a slot in order of first appearance.
   [[nodiscard]] std::vector<std::byte> bytes(uint32_t slot) const;
 
