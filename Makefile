@@ -4,15 +4,16 @@ BUILD     ?= build/release
 JOBS      ?= $(shell nproc)
 ARGS      ?=
 FUZZ_TIME ?= 60
+PEER      ?=
 
 SOURCES    = $(shell find src -name '*.h' -o -name '*.cc')
 CTEST      = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test slow bench format lint asan tsan fuzz clean
+.PHONY: help setup build run test slow bench compare instructions format lint asan tsan fuzz clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## install missing Debian packages (scripts/packages.txt)
 	@scripts/setup.sh build
@@ -42,6 +43,16 @@ bench: setup  ## build and run the benchmarks
 	$(call configure,release,$(BUILD))
 	@cmake --build $(BUILD) -j $(JOBS) --target bench_all
 	@for bench in $(BUILD)/bin/*_bench; do echo "$$bench" && "$$bench" $(ARGS) || exit; done
+
+compare: setup  ## speed beside another runtime's: PEER=PROGRAM, flags in ARGS (docs/performance.md)
+	$(call configure,release,$(BUILD))
+	@cmake --build $(BUILD) -j $(JOBS) --target tilewright >&2
+	@scripts/compare_peer.py --peer "$(PEER)" --tilewright $(BUILD)/bin/tilewright $(ARGS)
+
+instructions: setup  ## instructions of the main kernels against scripts/instructions.txt (ARGS=--update)
+	$(call configure,release,$(BUILD))
+	@cmake --build $(BUILD) -j $(JOBS) --target tilewright_kernel_counts >&2
+	@scripts/check_instructions.py $(BUILD)/bin/tilewright_kernel_counts $(ARGS)
 
 format:  ## lay out the sources (clang-format 14)
 	@scripts/setup.sh lint

@@ -85,7 +85,7 @@ struct Named {
   std::string_view items;
 };
 
-// Widths, heads and vocabularies as the makers published them; the "-1b" hybrids are our own sizes.
+// Widths, heads and vocabularies as the makers published them; the "-1b" hybrids and mixtures are our own sizes.
 constexpr Named kNamed[] = {
     {{"llama-1b", "llama", "Llama 3.2 1B"},
      "layers=16,width=2048,heads=32,kv_heads=8,head=64,hidden=8192,vocabulary=128256,context=131072,rope_base=500000,"
@@ -125,6 +125,12 @@ constexpr Named kNamed[] = {
      "layers=16,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=2048,experts=64,used=8,expert_hidden=256,"
      "shared_hidden=256,key_heads=8,value_heads=16,state=128,rope_base=10000000,vocabulary=151936,context=32768,tied="
      "1"},
+    {{"gpt-oss-20b", "gpt-oss", "gpt-oss 20B: 32 experts, 4 used"},
+     "layers=24,width=2880,heads=64,kv_heads=8,head=64,window=128,hidden=2880,experts=32,used=4,expert_hidden=2880,"
+     "vocabulary=201088,context=131072"},
+    {{"gpt-oss-1b", "gpt-oss", "a small gpt-oss: 1.1 billion weights, 24 experts, 4 used"},
+     "layers=12,width=1024,heads=16,kv_heads=4,head=64,window=128,hidden=1024,experts=24,used=4,expert_hidden=1024,"
+     "vocabulary=65536,context=32768"},
 };
 
 std::vector<std::string_view> items_of(std::string_view text) {

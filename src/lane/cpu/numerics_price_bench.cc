@@ -1,0 +1,97 @@
+// The price of the numerics contract: each main kernel beside a twin that may sum in any order (free_order.h), in
+// turns, one thread. `ratio` is the kernel's time over the twin's, medians of one run.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "lane/cpu/free_order.h"
+
+namespace tw::lane::cpu {
+namespace {
+
+using gguf::Format;
+
+double median(std::vector<double>& of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
+}
+
+// The largest difference, in units of the largest value.
+double distance(const float* a, const float* b, size_t count) {
+  double most = 0, apart = 0;
+  for (size_t i = 0; i < count; ++i) {
+    most = std::max(most, std::abs(double{a[i]}));
+    apart = std::max(apart, std::abs(double{a[i]} - double{b[i]}));
+  }
+  return apart / most;
+}
+
+constexpr double kRounding = 1e-4;
+
+// The two do the same sums: `strict` into `a`, `free` into `b`.
+template <class Strict, class Free>
+void price(benchmark::State& state, const float* a, const float* b, size_t count, Strict strict, Free free) {
+  using Clock = std::chrono::steady_clock;
+  if (!supported(Isa::Avx2) || best_isa() != Isa::Avx2) return state.SkipWithError("the twins are for AVX2");
+  strict();
+  free();
+  if (const double apart = distance(a, b, count); !(apart < kRounding)) return state.SkipWithError("the twin is wrong");
+  std::vector<double> strict_times, free_times;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    strict();
+    const auto middle = Clock::now();
+    free();
+    const auto end = Clock::now();
+    strict_times.push_back(std::chrono::duration<double>(middle - begin).count());
+    free_times.push_back(std::chrono::duration<double>(end - middle).count());
+  }
+  const double s = median(strict_times), f = median(free_times);
+  state.counters["strict_us"] = s * 1e6;
+  state.counters["free_us"] = f * 1e6;
+  state.counters["ratio"] = s / f;
+}
+
+using ProductTwin = void (*)(const cases::Product&, float*);
+
+void product(benchmark::State& state, Format format, uint64_t n, uint64_t rows, ProductTwin twin) {
+  cases::Product p(format, n, 1024, rows);
+  cases::Array<float> y(p.y.size());
+  price(
+      state, p.y.get(), y.get(), y.size(), [&] { p.run(); }, [&] { twin(p, y.get()); });
+}
+BENCHMARK_CAPTURE(product, q8_0_one_row, Format::Q8_0, 256, 1, free_order::product_q8);
+BENCHMARK_CAPTURE(product, q4_0_one_row, Format::Q4_0, 256, 1, free_order::product_q4);
+BENCHMARK_CAPTURE(product, q8_0_rows, Format::Q8_0, 256, 64, free_order::product_q8);
+BENCHMARK_CAPTURE(product, q4_0_rows, Format::Q4_0, 256, 64, free_order::product_q4);
+BENCHMARK_CAPTURE(product, f32_one_row, Format::F32, 64, 1, free_order::product_f32);
+
+void norm(benchmark::State& state) {
+  cases::RowNorm p(1, 1024);
+  cases::Array<float> y(p.y.size());
+  price(
+      state, p.y.get(), y.get(), y.size(), [&] { p.run(); }, [&] { free_order::norm(p, y.get()); });
+}
+BENCHMARK(norm);
+
+void attention(benchmark::State& state) {
+  cases::Attention p(1, 4, 2, 128, 512);
+  cases::Array<float> y(p.y.size());
+  price(
+      state, p.y.get(), y.get(), y.size(), [&] { p.run(); }, [&] { free_order::attention<2>(p, y.get()); });
+}
+BENCHMARK(attention);
+
+void delta(benchmark::State& state) {
+  cases::DeltaRule strict(1, 4, 128), free(1, 4, 128);
+  price(
+      state, strict.o.get(), free.o.get(), free.o.size(), [&] { strict.run(); }, [&] { free_order::delta(free.args); });
+}
+BENCHMARK(delta);
+
+}  // namespace
+}  // namespace tw::lane::cpu
