@@ -11,15 +11,31 @@ uint64_t saturated_product(uint64_t a, uint64_t b) {
 Interval up_to(uint64_t count) { return {0, to_signed(count == 0 ? 0 : count - 1)}; }
 Interval fixed_at(uint64_t value) { return {to_signed(value), to_signed(value)}; }
 
-Interval values_of(const MoveNest& nest, LoopVar var, const WorkItem& item) {
-  switch (var) {
-    case LoopVar::ItemY: return fixed_at(item.y);
-    case LoopVar::ItemX: return fixed_at(item.x);
-    case LoopVar::SubH: return up_to(nest.sub_h);
-    case LoopVar::SubW: return up_to(nest.sub_w);
-    case LoopVar::KBlock: break;
-  }
-  return up_to(nest.blocks);
+bool of_item(LoopVar var) { return var == LoopVar::ItemY || var == LoopVar::ItemX; }
+
+uint64_t count_of(const MoveNest& nest, LoopVar var) {
+  if (var == LoopVar::SubH) return nest.sub_h;
+  return var == LoopVar::SubW ? nest.sub_w : nest.blocks;
+}
+
+// The range without what the item adds.
+Interval range_in_item(const Program& program, const AccessPattern& pattern) {
+  const MoveNest nest = nest_of(program, pattern);
+  Interval range = fixed_at(pattern.origin.base) + index_reach(pattern.origin);
+  for (const Step& step : pattern.origin.steps)
+    if (!of_item(step.var)) range = range + fixed_at(step.stride) * up_to(count_of(nest, step.var));
+  range = range + fixed_at(pattern.stride_h) * up_to(pattern.block_h);
+  return range + fixed_at(pattern.stride_w) * up_to(pattern.block_w);
+}
+
+int64_t added_by(const TileAddr& origin, const WorkItem& item) {
+  int64_t tile = 0;
+  for (const Step& step : origin.steps)
+    if (of_item(step.var)) {
+      const uint64_t at = step.var == LoopVar::ItemY ? item.y : item.x;
+      tile = saturated_add(tile, saturated_mul(to_signed(step.stride), to_signed(at)));
+    }
+  return tile;
 }
 
 }  // namespace
@@ -52,21 +68,18 @@ Interval index_reach(const TileAddr& addr) {
 }
 
 Interval tile_range(const Program& program, const AccessPattern& pattern, const WorkItem& item) {
-  const MoveNest nest = nest_of(program, pattern);
-  Interval range = fixed_at(pattern.origin.base) + index_reach(pattern.origin);
-  for (const Step& step : pattern.origin.steps) range = range + fixed_at(step.stride) * values_of(nest, step.var, item);
-  range = range + fixed_at(pattern.stride_h) * up_to(pattern.block_h);
-  return range + fixed_at(pattern.stride_w) * up_to(pattern.block_w);
+  const int64_t added = added_by(pattern.origin, item);
+  return range_in_item(program, pattern) + Interval{added, added};
 }
 
 Interval tile_range(const Program& program, const AccessPattern& pattern) {
-  const TileAddr& origin = pattern.origin;
   if (program.work.items.empty()) return {0, 0};
-  // Without the items' coordinates the first one speaks for all.
-  Interval all = tile_range(program, pattern, program.work.items.front());
-  if (!origin.names(LoopVar::ItemY) && !origin.names(LoopVar::ItemX)) return all;
-  for (const WorkItem& item : program.work.items) all = hull(all, tile_range(program, pattern, item));
-  return all;
+  Interval added{kMost, kLeast};
+  for (const WorkItem& item : program.work.items) {
+    const int64_t here = added_by(pattern.origin, item);
+    added = hull(added, {here, here});
+  }
+  return range_in_item(program, pattern) + added;
 }
 
 }  // namespace tw::spatial
