@@ -22,6 +22,7 @@ bool runnable(const Finding& finding) {
 }
 
 std::vector<uint64_t> ordered_items(const Program& program, const Options& options) {
+  if (options.order == ItemOrder::Given) return options.items;
   std::vector<uint64_t> items(program.work.items.size());
   std::iota(items.begin(), items.end(), 0);
   if (options.order == ItemOrder::Reversed) std::reverse(items.begin(), items.end());
@@ -29,12 +30,9 @@ std::vector<uint64_t> ordered_items(const Program& program, const Options& optio
   return items;
 }
 
-// The blocks of the fold, or why there is no such count.
-std::optional<Fault> count_blocks(const Program& program, Bindings& bindings, uint64_t& blocks) {
-  blocks = program.fold() ? program.work.plan.num_blocks : 1;
-  if (!program.work.k_trip) return std::nullopt;
+// The blocks of a fold that is counted by data, or why there is no such count.
+std::optional<Fault> count_blocks(const Program& program, const Stored& counts, uint64_t& blocks) {
   const Trip& trip = *program.work.k_trip;
-  const Stored& counts = bindings.stored(trip.tensor);
   const Tensor& tensor = program.at(trip.tensor);
   const TilePlace place = place_of(tensor, program.tile, trip.elem / tensor.cols, trip.elem % tensor.cols);
   Fault fault{FaultKind::TripRange, program.name, {}, 0, tensor.name, 0, trip.low, trip.high};
@@ -81,7 +79,10 @@ Result<Run> Evaluator::run(Memory& memory, const Options& options) {
                               program.tile.rows, program.tile.cols));
   TW_TRY_VOID(state_->bindings.open(memory));
   Run run;
-  if ((run.fault = count_blocks(program, state_->bindings, run.blocks))) return run;
+  run.blocks = program.fold() ? program.work.plan.num_blocks : 1;
+  if (program.work.k_trip)
+    run.fault = count_blocks(program, state_->bindings.stored(program.work.k_trip->tensor), run.blocks);
+  if (run.fault) return run;
   Site& site = state_->site;
   site.reset(options.poison_unwritten ? PageQueue::Blank::Poison : PageQueue::Blank::Zero);
   for (const uint64_t item : ordered_items(program, options)) {
@@ -92,6 +93,14 @@ Result<Run> Evaluator::run(Memory& memory, const Options& options) {
   run.tiles_stored = site.tiles_stored();
   if (!run.fault) state_->bindings.commit(memory);
   return run;
+}
+
+Result<std::optional<Fault>> Evaluator::check_trip(Memory& memory) const {
+  const Program& program = state_->program;
+  if (!program.work.k_trip) return std::optional<Fault>();
+  TW_TRY(const Stored* counts, memory.declare(program.at(program.work.k_trip->tensor)));
+  uint64_t blocks = 0;
+  return count_blocks(program, *counts, blocks);
 }
 
 Result<Run> evaluate(const Program& program, Memory& memory, const Options& options) {

@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "spatial/evaluate/fault.h"
@@ -21,11 +22,13 @@
 
 namespace tw::spatial::evaluate {
 
-enum class ItemOrder : uint8_t { Listed, Reversed, Shuffled };
+// Given: as Options::items says, which has every item once.
+enum class ItemOrder : uint8_t { Listed, Reversed, Shuffled, Given };
 
 struct Options {
   ItemOrder order = ItemOrder::Listed;
-  uint64_t seed = 0;  // of the shuffle
+  uint64_t seed = 0;            // of the shuffle
+  std::vector<uint64_t> items;  // of a given order
   // Points of computed pages that no stage writes are NaN or the smallest integer, not zero: for tests that nothing
   // reads them.
   bool poison_unwritten = false;
@@ -51,6 +54,8 @@ class Evaluator {
   [[nodiscard]] const Program& program() const;
   // Tensors that the memory does not have are declared from their inits. Refused when one is there otherwise.
   Result<Run> run(Memory& memory, const Options& options = {});
+  // The fault of its block count alone, if it has one.
+  Result<std::optional<Fault>> check_trip(Memory& memory) const;
 
  private:
   struct State;

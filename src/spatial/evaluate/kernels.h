@@ -27,8 +27,8 @@ struct Kernels {
   void (*round_fixed)(double* values, double scale, double end, size_t n);
   // sums[i] += a[i] * b[i], the product and the sum rounded
   void (*add_products)(const float* a, const float* b, float* sums, size_t n);
-  // c[i][j] += a[i][k] * b[k][j] for k ascending, every product and every sum rounded; the matrices are packed.
-  void (*product)(const float* a, const float* b, float* c, size_t rows, size_t inner, size_t cols);
+  // sums[j] += a[k * a_step] * b[k * b_step + j] for k from 0 to inner - 1, every product and every sum rounded
+  void (*contract)(const float* a, int64_t a_step, const float* b, int64_t b_step, float* sums, size_t inner, size_t n);
 };
 
 // The best that this machine runs.

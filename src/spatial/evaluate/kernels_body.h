@@ -154,23 +154,19 @@ struct KernelBody {
     for (size_t i = 0; i < n; ++i) sums[i] += a[i] * b[i];
   }
 
-  static void product(const float* a, const float* b, float* c, size_t rows, size_t inner, size_t cols) {
-    for (size_t i = 0; i < rows; ++i) {
-      float* out = c + i * cols;
-      const float* factors = a + i * inner;
-      size_t k = 0;
-      for (; k + 4 <= inner; k += 4) {
-        const float a0 = factors[k], a1 = factors[k + 1], a2 = factors[k + 2], a3 = factors[k + 3];
-        const float *b0 = b + k * cols, *b1 = b0 + cols, *b2 = b1 + cols, *b3 = b2 + cols;
+  static void contract(const float* a, int64_t a_step, const float* b, int64_t b_step, float* sums, size_t inner,
+                       size_t n) {
+    size_t k = 0;
+    for (; k + 4 <= inner; k += 4, a += 4 * a_step, b += 4 * b_step) {
+      const float a0 = a[0], a1 = a[a_step], a2 = a[2 * a_step], a3 = a[3 * a_step];
+      const float *b1 = b + b_step, *b2 = b1 + b_step, *b3 = b2 + b_step;
 #pragma GCC ivdep
-        for (size_t j = 0; j < cols; ++j) out[j] = (((out[j] + a0 * b0[j]) + a1 * b1[j]) + a2 * b2[j]) + a3 * b3[j];
-      }
-      for (; k < inner; ++k) {
-        const float factor = factors[k];
-        const float* row = b + k * cols;
+      for (size_t j = 0; j < n; ++j) sums[j] = (((sums[j] + a0 * b[j]) + a1 * b1[j]) + a2 * b2[j]) + a3 * b3[j];
+    }
+    for (; k < inner; ++k, a += a_step, b += b_step) {
+      const float factor = *a;
 #pragma GCC ivdep
-        for (size_t j = 0; j < cols; ++j) out[j] += factor * row[j];
-      }
+      for (size_t j = 0; j < n; ++j) sums[j] += factor * b[j];
     }
   }
 
@@ -185,7 +181,7 @@ struct KernelBody {
                                   to_bf16,
                                   round_fixed,
                                   add_products,
-                                  product};
+                                  contract};
 };
 
 }  // namespace tw::spatial::evaluate

@@ -108,11 +108,16 @@ Trouble add_terms(const Lanes& lanes, Factor&& factor, const Value* b, Value* su
 }
 
 template <class Lanes, class Value>
-Trouble add_scaled_terms(const Lanes& lanes, Value a, const Value* b, Value* sums, size_t n) {
+Trouble contract_terms(const Lanes& lanes, const Value* a, int64_t a_step, const Value* b, int64_t b_step, Value* sums,
+                       size_t inner, size_t n) {
   Value factors[kStrip];
-  std::fill_n(factors, std::min(n, kStrip), a);
-  return add_terms(
-      lanes, [&](size_t) { return factors; }, b, sums, n);
+  for (size_t k = 0; k < inner; ++k, a += a_step, b += b_step) {
+    std::fill_n(factors, std::min(n, kStrip), *a);
+    const Trouble trouble = add_terms(
+        lanes, [&](size_t) { return factors; }, b, sums, n);
+    if (trouble != Trouble::None) return trouble;
+  }
+  return Trouble::None;
 }
 
 struct FixedEnds {
@@ -179,8 +184,9 @@ Trouble Singles::add_products(const float* a, const float* b, float* sums, size_
   return Trouble::None;
 }
 
-Trouble Singles::add_scaled(float a, const float* b, float* sums, size_t n) const {
-  kernels().product(&a, b, sums, 1, 1, n);
+Trouble Singles::contract(const float* a, int64_t a_step, const float* b, int64_t b_step, float* sums, size_t inner,
+                          size_t n) const {
+  kernels().contract(a, a_step, b, b_step, sums, inner, n);
   return Trouble::None;
 }
 
@@ -263,8 +269,9 @@ Trouble Doubles::add_products(const double* a, const double* b, double* sums, si
       *this, [a](size_t done) { return a + done; }, b, sums, n);
 }
 
-Trouble Doubles::add_scaled(double a, const double* b, double* sums, size_t n) const {
-  return add_scaled_terms(*this, a, b, sums, n);
+Trouble Doubles::contract(const double* a, int64_t a_step, const double* b, int64_t b_step, double* sums, size_t inner,
+                          size_t n) const {
+  return contract_terms(*this, a, a_step, b, b_step, sums, inner, n);
 }
 
 // ---- Integers ----
@@ -328,8 +335,9 @@ Trouble Integers::add_products(const int64_t* a, const int64_t* b, int64_t* sums
       *this, [a](size_t done) { return a + done; }, b, sums, n);
 }
 
-Trouble Integers::add_scaled(int64_t a, const int64_t* b, int64_t* sums, size_t n) const {
-  return add_scaled_terms(*this, a, b, sums, n);
+Trouble Integers::contract(const int64_t* a, int64_t a_step, const int64_t* b, int64_t b_step, int64_t* sums, size_t inner,
+                          size_t n) const {
+  return contract_terms(*this, a, a_step, b, b_step, sums, inner, n);
 }
 
 }  // namespace tw::spatial::evaluate

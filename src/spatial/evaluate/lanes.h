@@ -38,11 +38,12 @@ class Singles {
   [[nodiscard]] Trouble binary(BinaryOp op, const Value* a, const Value* b, Value* out, size_t n) const;
   void unary(UnaryOp op, const Value* a, Value* out, size_t n) const;
   void rsqrt(const Value* a, uint64_t eps_nano, uint64_t over, Value* out, size_t n) const;
-  // sum = sum + values[0] + values[1] + ..., from left to right. The others add one product to every sum, in two
-  // roundings.
+  // sum = sum + values[0] + values[1] + ..., from left to right. The others add products to every sum, in two
+  // roundings each: one, or those of a[k * a_step] and b[k * b_step + lane] for k ascending.
   [[nodiscard]] Trouble add_up(const Value* values, size_t n, Value& sum) const;
   [[nodiscard]] Trouble add_products(const Value* a, const Value* b, Value* sums, size_t n) const;
-  [[nodiscard]] Trouble add_scaled(Value a, const Value* b, Value* sums, size_t n) const;
+  [[nodiscard]] Trouble contract(const Value* a, int64_t a_step, const Value* b, int64_t b_step, Value* sums,
+                                 size_t inner, size_t n) const;
 };
 
 class Doubles {
@@ -61,7 +62,8 @@ class Doubles {
   void rsqrt(const Value* a, uint64_t eps_nano, uint64_t over, Value* out, size_t n) const;
   [[nodiscard]] Trouble add_up(const Value* values, size_t n, Value& sum) const;
   [[nodiscard]] Trouble add_products(const Value* a, const Value* b, Value* sums, size_t n) const;
-  [[nodiscard]] Trouble add_scaled(Value a, const Value* b, Value* sums, size_t n) const;
+  [[nodiscard]] Trouble contract(const Value* a, int64_t a_step, const Value* b, int64_t b_step, Value* sums,
+                                 size_t inner, size_t n) const;
 
  private:
   void round(Value* values, size_t n) const;
@@ -84,7 +86,8 @@ class Integers {
   void shift_right(const Value* a, uint32_t by, Value* out, size_t n) const;
   [[nodiscard]] Trouble add_up(const Value* values, size_t n, Value& sum) const;
   [[nodiscard]] Trouble add_products(const Value* a, const Value* b, Value* sums, size_t n) const;
-  [[nodiscard]] Trouble add_scaled(Value a, const Value* b, Value* sums, size_t n) const;
+  [[nodiscard]] Trouble contract(const Value* a, int64_t a_step, const Value* b, int64_t b_step, Value* sums,
+                                 size_t inner, size_t n) const;
 };
 
 }  // namespace tw::spatial::evaluate

@@ -31,9 +31,8 @@ Nest<Lanes>::Nest(const Program& program, const Stage& stage)
   const Generic& generic = *stage.generic();
   for (const Iter& iter : generic.iters) (iter.reduce ? reduced_ : parallel_).push_back({iter.axis, iter.extent});
   choose_strip(generic);
-  const auto* root = std::get_if<BinaryNode>(&body_.at(body_.root()));
-  sums_products_ = pool_ == Pool::Sum && !strip_reduced_ && root && root->op == BinaryOp::Mul;
   compile_reads(program, stage, generic);
+  find_contraction();
 
   slot_of_.resize(body_.nodes().size());
   slots_.resize(assign_slots(body_, body_.root(), 0) * kStrip);
@@ -89,6 +88,26 @@ void Nest<Lanes>::compile_reads(const Program& program, const Stage& stage, cons
     read.widen = !lanes_.in_place(read.dtype) && points >= 2 * static_cast<uint64_t>(read.size);
     if (read.widen) read.wide.resize(static_cast<size_t>(read.size));
   }
+}
+
+template <class Lanes>
+void Nest<Lanes>::find_contraction() {
+  const auto* root = std::get_if<BinaryNode>(&body_.at(body_.root()));
+  sums_products_ = pool_ == Pool::Sum && !strip_reduced_ && root && root->op == BinaryOp::Mul;
+  if (!sums_products_) return;
+  const auto* left = std::get_if<OperandNode>(&body_.at(root->left));
+  const auto* right = std::get_if<OperandNode>(&body_.at(root->right));
+  if (!left || !right) return;
+  const auto there = [&](uint32_t operand) {
+    const Read& read = reads_[operand];
+    return !read.map.indirect && (read.widen || lanes_.in_place(read.dtype));
+  };
+  if (!there(left->operand) || !there(right->operand)) return;
+  const auto fits = [&](uint32_t one, uint32_t many) {
+    return reads_[one].uniform && reads_[many].map.of(strip_) == 1;
+  };
+  if (fits(left->operand, right->operand)) contraction_ = {left->operand, right->operand};
+  if (fits(right->operand, left->operand)) contraction_ = {right->operand, left->operand};
 }
 
 // Answers how many strips the subtree keeps, counted from the first slot.
@@ -153,6 +172,7 @@ template <class Lanes>
 bool Nest<Lanes>::reduced(size_t depth, size_t n, bool first) {
   const Loop loop = reduced_[depth];
   const bool last = depth + 1 == reduced_.size();
+  if (last && contraction_ && limit_ > 1) return contract(loop, n);
   const uint64_t step = strip_reduced_ && last ? limit_ : 1;
   for (uint64_t at = 0; at < loop.extent; at += step) {
     point_[number(loop.axis)] = static_cast<int64_t>(at);
@@ -191,23 +211,27 @@ bool Nest<Lanes>::take(const Value* values, size_t n, bool first) {
   return true;
 }
 
-// The term of a contraction: the product goes to the sums without a strip of its own.
+// A product goes to the sums without a strip of its own.
 template <class Lanes>
 bool Nest<Lanes>::take_product(size_t n) {
   const auto& root = std::get<BinaryNode>(body_.at(body_.root()));
-  const bool one = uniform(root.left);
-  const Value* left = eval(root.left, 0, one ? 1 : n);
+  const Value* left = eval(root.left, 0, n);
   if (fault_) return false;
   const Value* right = eval(root.right, 0, n);
-  if (fault_) return false;
-  return check(one ? lanes_.add_scaled(*left, right, folded_.data(), n)
-                   : lanes_.add_products(left, right, folded_.data(), n));
+  return !fault_ && check(lanes_.add_products(left, right, folded_.data(), n));
 }
 
+// The whole of a reduced loop at once. Maps are affine: what is inside at both ends is inside.
 template <class Lanes>
-bool Nest<Lanes>::uniform(NodeId node) const {
-  const auto* operand = std::get_if<OperandNode>(&body_.at(node));
-  return operand && reads_[operand->operand].uniform;
+bool Nest<Lanes>::contract(const Loop& loop, size_t n) {
+  const auto [one, many] = *contraction_;
+  Place a, b;
+  for (const uint64_t at : {loop.extent - 1, uint64_t{0}}) {
+    point_[number(loop.axis)] = static_cast<int64_t>(at);
+    if (!locate(one, 0, 1, a) || !locate(many, 0, n, b)) return false;
+  }
+  return check(lanes_.contract(elements(one) + a.first, reads_[one].map.of(loop.axis), elements(many) + b.first,
+                               reads_[many].map.of(loop.axis), folded_.data(), loop.extent, n));
 }
 
 template <class Lanes>
@@ -321,8 +345,7 @@ auto Nest<Lanes>::read(uint32_t operand, size_t lane, size_t n, Value* out) -> c
     return out;
   }
   if (place.step == 1 || n == 1) {
-    if (read.widen) return read.wide.data() + place.first;
-    if (lanes_.in_place(read.dtype)) return reinterpret_cast<const Value*>(page) + place.first;
+    if (const Value* there = elements(operand)) return there + place.first;
   }
   lanes_.load(read.dtype, page, place.first, place.step, out, n);
   return out;
@@ -427,6 +450,13 @@ bool Nest<Lanes>::check_indices(uint32_t operand, const int64_t* values, size_t 
     if (static_cast<uint64_t>(values[i]) >= modulus)
       return fail(FaultKind::IndexRange, reads_[operand].page, values[i], 0, static_cast<int64_t>(modulus - 1));
   return true;
+}
+
+template <class Lanes>
+auto Nest<Lanes>::elements(uint32_t operand) const -> const Value* {
+  const Read& read = reads_[operand];
+  if (read.widen) return read.wide.data();
+  return lanes_.in_place(read.dtype) ? reinterpret_cast<const Value*>(pages_[operand]) : nullptr;
 }
 
 template <class Lanes>

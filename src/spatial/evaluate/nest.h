@@ -63,6 +63,7 @@ class Nest {
 
   void compile_reads(const Program& program, const Stage& stage, const Generic& generic);
   void choose_strip(const Generic& generic);
+  void find_contraction();
   uint32_t assign_slots(const Expr& body, NodeId node, uint32_t slot);
 
   // Whole loops. They answer false when a fault was found.
@@ -71,6 +72,7 @@ class Nest {
   bool reduced(size_t depth, size_t n, bool first);
   bool take(const Value* values, size_t n, bool first);
   bool take_product(size_t n);
+  bool contract(const Loop& loop, size_t n);
   bool take_position(const Value* values, size_t n, bool first);
   bool land(const Value* values, size_t n);
   bool land_position(size_t n);
@@ -90,8 +92,8 @@ class Nest {
   bool locate(uint32_t operand, size_t lane, size_t n, Place& place);
   bool check_indices(uint32_t operand, const int64_t* values, size_t n, uint64_t modulus);
 
-  // Whether a node has one value for the whole strip, by being one element.
-  [[nodiscard]] bool uniform(NodeId node) const;
+  // The elements of an operand in the domain, if they are there.
+  [[nodiscard]] const Value* elements(uint32_t operand) const;
   [[nodiscard]] int64_t axis_value(Axis axis, size_t lane) const;
   bool fail(FaultKind kind, BufferId page, int64_t value, int64_t low, int64_t high);
   bool check(Trouble trouble);
@@ -104,7 +106,14 @@ class Nest {
   Axis strip_ = Axis::Col;
   bool strip_reduced_ = false;
   std::optional<Pool> pool_;
-  bool sums_products_ = false;  // a sum lane by lane, of a body that is a product
+  // A sum lane by lane, of a body that is a product; and, if its factors are one element for the strip and neighbours,
+  // read where they are, the operands that they are.
+  struct Contraction {
+    uint32_t one = 0;
+    uint32_t many = 0;
+  };
+  bool sums_products_ = false;
+  std::optional<Contraction> contraction_;
   Landing landing_ = Landing::Point;
   BufferId out_page_{};
   Precision out_dtype_ = Precision::F32;

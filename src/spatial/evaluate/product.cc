@@ -5,7 +5,6 @@
 
 #include "spatial/evaluate/arithmetic.h"
 #include "spatial/evaluate/codec.h"
-#include "spatial/evaluate/kernels.h"
 
 namespace tw::spatial::evaluate {
 
@@ -52,18 +51,12 @@ std::optional<StageFault> Product<Lanes>::add_block(const std::byte* a, const st
 template <class Lanes>
 Trouble Product<Lanes>::multiply() {
   const uint64_t rows = shape_.rows * uint64_t{tile_.rows}, cols = shape_.cols * uint64_t{tile_.cols};
-  if constexpr (std::is_same_v<Lanes, Singles>) {
-    kernels().product(a_.data(), b_.data(), sums_.data(), rows, shape_.inner, cols);
-    return Trouble::None;
-  } else {
-    for (uint64_t i = 0; i < rows; ++i)
-      for (uint64_t k = 0; k < shape_.inner; ++k) {
-        const Value factor = a_[i * shape_.inner + k];
-        const Trouble trouble = lanes_.add_scaled(factor, b_.data() + k * cols, sums_.data() + i * cols, cols);
-        if (trouble != Trouble::None) return trouble;
-      }
-    return Trouble::None;
+  for (uint64_t i = 0; i < rows; ++i) {
+    const Trouble trouble = lanes_.contract(a_.data() + i * shape_.inner, 1, b_.data(), static_cast<int64_t>(cols),
+                                            sums_.data() + i * cols, shape_.inner, cols);
+    if (trouble != Trouble::None) return trouble;
   }
+  return Trouble::None;
 }
 
 template <class Lanes>
