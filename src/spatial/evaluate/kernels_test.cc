@@ -85,17 +85,25 @@ TEST(Kernels, SeeIntegersLeave64Bits) {
     int64_t a, b;
     bool leaves;
   };
-  constexpr Case kCases[] = {{0, kHigh, 1, true},        {0, kHigh, 0, false},  {0, kLow, -1, true},
-                             {1, kLow, 1, true},         {1, kLow, -1, false},  {1, -1, kLow, false},
-                             {1, 0, kLow, true},         {2, kLow, -1, true},   {2, int64_t{1} << 31, 1 << 30, false},
-                             {2, int64_t{1} << 32, int64_t{1} << 31, true}, {2, kLow, 1, false}};
+  constexpr Case kCases[] = {{0, kHigh, 1, true},
+                             {0, kHigh, 0, false},
+                             {0, kLow, -1, true},
+                             {1, kLow, 1, true},
+                             {1, kLow, -1, false},
+                             {1, -1, kLow, false},
+                             {1, 0, kLow, true},
+                             {2, kLow, -1, true},
+                             {2, int64_t{1} << 31, 1 << 30, false},
+                             {2, int64_t{1} << 32, int64_t{1} << 31, true},
+                             {2, kLow, 1, false}};
   for (const Case& c : kCases)
     for (const size_t n : kLengths) {
       std::vector<int64_t> a(n, 1), b(n, 1), out(n);
       a.back() = c.a;
       b.back() = c.b;
       for (const Kernels* set : {&kernels(), &portable_kernels()})
-        EXPECT_EQ(set->integers[c.op](a.data(), b.data(), out.data(), n), c.leaves) << c.op << ": " << c.a << ", " << c.b;
+        EXPECT_EQ(set->integers[c.op](a.data(), b.data(), out.data(), n), c.leaves)
+            << c.op << ": " << c.a << ", " << c.b;
     }
 }
 

@@ -335,8 +335,8 @@ Trouble Integers::add_products(const int64_t* a, const int64_t* b, int64_t* sums
       *this, [a](size_t done) { return a + done; }, b, sums, n);
 }
 
-Trouble Integers::contract(const int64_t* a, int64_t a_step, const int64_t* b, int64_t b_step, int64_t* sums, size_t inner,
-                          size_t n) const {
+Trouble Integers::contract(const int64_t* a, int64_t a_step, const int64_t* b, int64_t b_step, int64_t* sums,
+                           size_t inner, size_t n) const {
   return contract_terms(*this, a, a_step, b, b_step, sums, inner, n);
 }
 

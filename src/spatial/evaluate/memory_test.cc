@@ -56,7 +56,7 @@ TEST(Memory, LaysTensorsOutInTiles) {
   ASSERT_TRUE(memory.set(tensor("x", 3, 4, Precision::I8), values).ok());
   std::vector<int> codes;
   for (const std::byte code : memory.find("x")->codes) codes.push_back(std::to_integer<int>(code));
-  EXPECT_EQ(codes, (std::vector<int>{1, 2, 3, 5, 6, 7,  4, 0, 0, 8, 0, 0,   // tile row 0: columns 0 to 2, and 3
+  EXPECT_EQ(codes, (std::vector<int>{1, 2,  3,  5, 6, 7, 4,  0, 0, 8, 0, 0,  // tile row 0: columns 0 to 2, and 3
                                      9, 10, 11, 0, 0, 0, 12, 0, 0, 0, 0, 0}));
   EXPECT_EQ(*memory.integers("x"), values);
 }

@@ -161,7 +161,8 @@ bool Nest<Lanes>::fold(size_t n) {
     const Value* values = eval(body_.root(), 0, n);
     return !fault_ && land(values, n);
   }
-  std::fill_n(folded_.begin(), n, Value{});
+  // The first term of a sum is taken as it is: what changes no term, -0 not either, is -0.
+  std::fill_n(folded_.begin(), n, -Value{});
   for (const Loop& loop : reduced_) point_[number(loop.axis)] = 0;
   if (!reduced(0, n, true)) return false;
   return pool_ == Pool::ArgMax ? land_position(n) : land(folded_.data(), n);

@@ -52,11 +52,16 @@ Result<StepRun> Step::run(Memory& memory, const StepOptions& options) {
     for (const Expected& expected : section.expected)
       if (const uint64_t times = writes[expected.tensor]; times != expected.writes) {
         const auto want = static_cast<int64_t>(expected.writes);
-        step.fault = Fault{FaultKind::WrongVersion, section.evaluator.program().name, {},  0,
+        step.fault = Fault{FaultKind::WrongVersion, section.evaluator.program().name, {},   0,
                            expected.tensor,         static_cast<int64_t>(times),      want, want};
         return step;
       }
-    TW_TRY(const Run run, section.evaluator.run(memory, options.sections));
+    Options how = options.sections;
+    if (!options.items.empty()) {
+      how.order = ItemOrder::Given;
+      how.items = options.items.at(number);
+    }
+    TW_TRY(const Run run, section.evaluator.run(memory, how));
     step.runs.push_back(run);
     step.fault = run.fault;
     if (step.fault) return step;

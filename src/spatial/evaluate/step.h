@@ -16,11 +16,13 @@ struct StepOptions {
   // Which sections run, in which order, by their number in the list; all as listed when empty. Values never depend on
   // it: another order is a fault, or changes nothing.
   std::vector<uint32_t> order;
+  // By section of the list, the order of its items; empty: as `sections` says.
+  std::vector<std::vector<uint64_t>> items;
 };
 
 struct StepRun {
   std::optional<Fault> fault;
-  uint32_t section = 0;    // that the fault is of
+  uint32_t section = 0;   // that the fault is of
   std::vector<Run> runs;  // of the sections that ran, in their order
 };
 

@@ -301,15 +301,13 @@ class Naive {
     each_point(reduced, 0, at, [&](const Point& point) {
       const Number one = integers ? of_integer(integer(root, point)) : Number{real(root, point), 0};
       const bool greater = integers ? one.integer > all.integer : one.real > all.real;
-      if (pool == Pool::Sum)
-        all = integers ? of_integer(exact(BinaryOp::Add, all.integer, one.integer))
-                       : Number{evaluate::binary(real_accumulator(program_), BinaryOp::Add, all.real, one.real), 0};
-      else if (pool == Pool::Max && !first)
-        all = integers ? (greater ? one : all)
-                       : Number{evaluate::binary(real_accumulator(program_), BinaryOp::Max, all.real, one.real), 0};
-      else if (first || (pool == Pool::ArgMax && greater)) {
+      if (first || (pool == Pool::ArgMax && greater)) {
         all = one;
         if (pool) position = point[static_cast<size_t>(reduced[0].axis)];
+      } else if (pool != Pool::ArgMax) {
+        const BinaryOp op = pool == Pool::Sum ? BinaryOp::Add : BinaryOp::Max;
+        all = integers ? of_integer(exact(op, all.integer, one.integer))
+                       : Number{evaluate::binary(real_accumulator(program_), op, all.real, one.real), 0};
       }
       first = false;
     });
