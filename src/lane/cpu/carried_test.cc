@@ -17,8 +17,15 @@ double silu(double x) { return x / (1 + std::exp(-x)); }
 
 TEST(Conv, SiluAndLengthOverARing) {
   Random random(11);
-  for (const auto& [chan, taps, rows, l2] :
-       {std::array<uint64_t, 4>{1, 1, 1, 0}, {7, 4, 1, 7}, {33, 4, 3, 0}, {130, 3, 9, 65}, {128, 4, 5, 32}}) {
+  for (const auto& [chan, taps, rows, l2] : {std::array<uint64_t, 4>{1, 1, 1, 0},
+                                             {7, 4, 1, 7},
+                                             {33, 4, 3, 0},
+                                             {130, 3, 9, 65},
+                                             {128, 4, 5, 32},
+                                             {300, 4, 21, 0},
+                                             {512, 2, 6, 256},
+                                             {640, 4, 3, 320},
+                                             {20, 16, 18, 20}}) {
     const uint64_t sequences = 2;
     const auto x = random.values(sequences * rows * chan), w = random.values(taps * chan),
                ring = random.values(sequences * taps * chan);
@@ -114,7 +121,10 @@ TEST(Delta, EveryFormEqualsTheFormula) {
                               {4, 2, 7, 3, 2, false, Modulo, graph::GateKind::Silu},
                               {4, 2, 33, 2, 1, true, Grouped, graph::GateKind::Sigmoid},
                               {2, 1, 64, 5, 1, false, Grouped, graph::GateKind::Silu},
-                              {2, 2, 50, 2, 1, true, Modulo, graph::GateKind::Silu}}) {
+                              {2, 2, 50, 2, 1, true, Modulo, graph::GateKind::Silu},
+                              {3, 1, 128, 40, 1, false, Modulo, graph::GateKind::Silu},
+                              {2, 1, 96, 9, 2, true, Grouped, graph::GateKind::Silu},
+                              {1, 1, 1041, 2, 1, false, Modulo, graph::GateKind::Silu}}) {
     const uint64_t m = p.sequences * p.rows, keys = m * p.key_heads * p.d, values = m * p.value_heads * p.d;
     const float spread = 1 / std::sqrt(static_cast<float>(p.d));
     const auto q = random.values(keys, spread), k = random.values(keys, spread), v = random.values(values),

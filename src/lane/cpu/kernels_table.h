@@ -3,7 +3,6 @@
 // The table of one instruction set, filled from the templates.
 
 #include "lane/cpu/argmax_kernels.h"
-#include "lane/cpu/carried_kernels.h"
 #include "lane/cpu/elementwise_kernels.h"
 #include "lane/cpu/kernels.h"
 #include "lane/cpu/move_kernels.h"
@@ -13,13 +12,21 @@
 
 namespace tw::lane::cpu {
 
-// Instantiated in units of their own (attention_kernels.h).
+// Instantiated in units of their own (attention_kernels.h, carried_kernels.h).
 template <class S>
 void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch);
 template <class S>
 void attention_merge(const AttentionArgs& a, Range range, std::byte* scratch);
 template <class S>
 void attention_rows(const AttentionArgs& a, Range range, std::byte* scratch);
+template <class S>
+void conv(const ConvArgs& a, Range range, std::byte* scratch);
+template <class S>
+void conv_parts(const ConvPartsArgs& a, Range range, std::byte* scratch);
+template <class S>
+void delta_update(const DeltaArgs& a, Range range, std::byte* scratch);
+template <class S>
+void delta_norm(const DeltaArgs& a, Range range, std::byte* scratch);
 
 template <class S>
 constexpr Kernels kernels_of() {
