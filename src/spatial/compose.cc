@@ -31,6 +31,7 @@ class Composer {
   Result<Composition> run(std::vector<Program> sections) {
     if (sections.empty()) return refuse(RefusalKind::Usage, options_.name, "has no sections");
     out_.name = options_.name;
+    out_.outputs = options_.outputs;
     out_.target = sections.front().target;
     out_.tile = sections.front().tile;
     for (Program& section : sections) TW_TRY_VOID(add(std::move(section)));

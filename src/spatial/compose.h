@@ -56,6 +56,7 @@ struct Composition {
   std::string name;
   std::string target;
   TileShape tile;
+  std::vector<std::string> outputs;  // as compose() was asked
   std::vector<Storage> storages;
   std::vector<ComposedSection> sections;
   std::vector<CarriedStorage>

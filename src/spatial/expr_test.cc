@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "spatial/eps.h"
 #include "spatial/fill.h"
 #include "spatial/random_program.h"
 #include "spatial/text.h"
@@ -43,6 +47,15 @@ TEST(Expr, UsesAreOfValuesAndOfBounds) {
   const OperandUses uses = operand_uses(select(less_than_operand(Axis::Col, 3), arg(2) + arg(0), arg(2)));
   EXPECT_EQ(uses.values, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(uses.bounds, std::vector<uint32_t>{3});
+}
+
+TEST(Eps, IsAWholeNumberOfNanoUnits) {
+  EXPECT_EQ(*eps_nano(1e-5F, "y"), 10000U);
+  EXPECT_EQ(*eps_nano(1e-6F, "y"), 1000U);
+  EXPECT_EQ(*eps_nano(0, "y"), 0U);
+  for (const float eps : {1e-12F, 1.5e-9F, -1e-6F, std::numeric_limits<float>::infinity(), std::nanf("")})
+    EXPECT_FALSE(eps_nano(eps, "y").ok()) << eps;
+  EXPECT_EQ(to_text(eps_nano(1e-12F, "y").refusal()), "y: has the epsilon 1e-12, expected a whole multiple of 1e-9");
 }
 
 TEST(Fill, BecomesAnInitAndKnowsItsMagnitude) {

@@ -16,15 +16,14 @@ using graph::Token;
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view label) : in_(text, label) {}
+  explicit Parser(TokenReader& in) : in_(in) {}
 
+  // One program, up to the end of the text or the next program's line.
   Result<Program> run() {
-    TW_TRY_VOID(in_.start());
-    TW_TRY_VOID(skip_lines());
     TW_TRY_VOID(read_header());
     for (;;) {
-      TW_TRY_VOID(skip_lines());
-      if (in_.at_end()) break;
+      TW_TRY_VOID(in_.skip_lines());
+      if (in_.at_end() || in_.peek().is_word("program")) break;
       TW_TRY_VOID(read_statement());
       if (!in_.at_line_end()) return in_.expected("the end of the line");
     }
@@ -39,11 +38,6 @@ class Parser {
     std::string_view keyword;
     Read read;
   };
-
-  Result<void> skip_lines() {
-    while (in_.peek().kind == Token::Kind::LineEnd) TW_TRY_VOID(in_.advance());
-    return {};
-  }
 
   Result<void> read_header() {
     if (!in_.peek().is_word("program")) return in_.expected("a line: program NAME target=... tile=... accumulator=...");
@@ -520,7 +514,7 @@ class Parser {
     return {};
   }
 
-  TokenReader in_;
+  TokenReader& in_;
   Program p_;
   Names sources_, results_, buffers_;
   bool explicit_edges_ = false;
@@ -528,6 +522,37 @@ class Parser {
 
 }  // namespace
 
-Result<Program> parse_program(std::string_view text, std::string_view label) { return Parser(text, label).run(); }
+Result<Program> parse_program(std::string_view text, std::string_view label) {
+  TokenReader in(text, label);
+  TW_TRY_VOID(in.start());
+  TW_TRY_VOID(in.skip_lines());
+  TW_TRY(Program program, Parser(in).run());
+  if (!in.at_end()) return in.expected("one program");
+  return program;
+}
+
+Result<Composition> parse_composition(std::string_view text, std::string_view label) {
+  TokenReader in(text, label);
+  ComposeOptions options;
+  TW_TRY_VOID(in.start());
+  TW_TRY_VOID(in.skip_lines());
+  if (!in.peek().is_word("step")) return in.expected("a line: step NAME");
+  TW_TRY_VOID(in.advance());
+  TW_TRY(options.name, in.name("the step's name"));
+  for (;;) {
+    if (!in.at_line_end()) return in.expected("the end of the line");
+    TW_TRY_VOID(in.skip_lines());
+    if (!in.peek().is_word("output")) break;
+    TW_TRY_VOID(in.advance());
+    TW_TRY(std::string output, in.name("an output's name"));
+    options.outputs.push_back(std::move(output));
+  }
+  std::vector<Program> sections;
+  while (!in.at_end()) {
+    TW_TRY(Program section, Parser(in).run());
+    sections.push_back(std::move(section));
+  }
+  return compose(std::move(sections), options);
+}
 
 }  // namespace tw::spatial

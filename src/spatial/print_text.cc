@@ -280,4 +280,11 @@ std::string print(const Expr& body) { return body.well_formed() ? BodyPrinter(bo
 
 std::string print(const Program& program) { return Printer(program).run(); }
 
+std::string print(const Composition& step) {
+  std::string text = fmt::format("step {}\n", name_text(step.name));
+  for (const std::string& output : step.outputs) text += fmt::format("output {}\n", name_text(output));
+  for (const ComposedSection& section : step.sections) text += fmt::format("\n{}", print(section.program));
+  return text;
+}
+
 }  // namespace tw::spatial

@@ -32,6 +32,11 @@ bool parse_parts(std::string_view text, char between, size_t count, std::vector<
 
 }  // namespace
 
+Result<void> TokenReader::skip_lines() {
+  while (token_.kind == Token::Kind::LineEnd) TW_TRY_VOID(advance());
+  return {};
+}
+
 Result<void> TokenReader::mark(char c) {
   if (!token_.is(c)) return expected(fmt::format("\"{}\"", c));
   return advance();

@@ -38,6 +38,7 @@ class TokenReader {
     return lexer_.refuse_at(at, found, what);
   }
 
+  Result<void> skip_lines();                        // those that are empty
   Result<void> mark(char c);                        // the mark, taken
   Result<std::string> name(std::string_view what);  // a word or a quoted name
   Result<std::string_view> word(std::string_view what);

@@ -83,6 +83,24 @@ TEST(Text, CasesOfOneWhereAreNestedSelects) {
   EXPECT_EQ(*parse_expr(print(first), "first"), first);
 }
 
+TEST(Text, AStepReadsBackEqual) {
+  const Target toy = testing::shipped_target("toy_square");
+  Program first = *testing::flat_add(toy, 7), second = first;
+  second.name = "again";
+  second.tensors[0] = {"c", TensorRole::Input, 1, 7, Precision::Bf16, ExternalInit{}};
+  second.tensors[2].name = "d";
+  const Composition step = *compose({first, second}, {"two", {"c"}});
+  const std::string text = print(step);
+  EXPECT_TRUE(text.starts_with("step two\noutput c\n\nprogram add_7 "));
+  const Result<Composition> read = parse_composition(text, "two");
+  ASSERT_TRUE(read.ok()) << to_text(read.refusal());
+  EXPECT_TRUE(*read == step) << print(*read);
+  EXPECT_THAT(to_text(parse_program(print(first) + print(second), "both").refusal()),
+              HasSubstr("expected one program"));
+  EXPECT_THAT(to_text(parse_composition("step s\noutput a b", "s").refusal()), HasSubstr("line 2, column 10"));
+  EXPECT_THAT(to_text(parse_composition("step s\n", "s").refusal()), HasSubstr("has no sections"));
+}
+
 struct Fault {
   std::string_view from;
   std::string_view to;

@@ -107,6 +107,11 @@ Result<void> check_target(const Program& program, const Target& target) {
                   fmt::format("stage {} writes a page of {} tiles, the accumulator of target {} holds {}", stage.name,
                               program.at(out).page_tiles, target.name, target.accumulator_tiles),
                   "Use a form that works in blocks, or a target with a larger accumulator.");
+  if (!target.has(program.accumulator))
+    return no(RefusalKind::Missing,
+              fmt::format("section {} accumulates in {}, which target {} does not have", program.name,
+                          name(program.accumulator), target.name),
+              "Accumulate in what the target's file names.");
   for (const Buffer& buffer : program.buffers)
     if (!target.has(buffer.dtype))
       return no(

@@ -202,6 +202,9 @@ TEST(CheckTarget, RefusesAnotherTarget) {
   Target small = kToy;
   small.precisions.erase(Precision::Bf16);
   EXPECT_EQ(check_target(program, small).refusal().kind, RefusalKind::Missing);
+  Target no_f32 = kToy;
+  no_f32.precisions.erase(Precision::F32);
+  EXPECT_THAT(check_target(program, no_f32).refusal().reason, ::testing::HasSubstr("accumulates in f32"));
   Target narrow = kToy;
   narrow.matmul_operands = {Precision::F32};
   EXPECT_THAT(check_target(good(F::Product), narrow).refusal().reason,
