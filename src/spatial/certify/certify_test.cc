@@ -104,6 +104,41 @@ TEST(Certify, AnIndexThatOnlyTheRunChecksIsSaidToBe) {
   EXPECT_EQ(table->last, 4);  // the columns of a row; the offset is data
 }
 
+// y = row i of the table up to column i - 4: the index is loaded twice, and only the gather's copy is bounded.
+Program cut_gather(bool same_index) {
+  Builder b(kToy, Precision::F32);
+  const TensorId table = b.tensor("table", TensorRole::Param, 1, 400, Precision::Bf16, GivenInit{});
+  const TensorId i = b.tensor("i", TensorRole::Input, 1, 1, Precision::I8, GivenInit{});
+  const TensorId other = same_index ? i : b.tensor("j", TensorRole::Input, 1, 1, Precision::I8, GivenInit{});
+  const TensorId y = b.tensor("y", TensorRole::Output, 1, 4, Precision::Bf16);
+  const BufferId in_row = b.buffer("in_row", 1, Precision::I8), row = b.buffer("row", 1, Precision::I8);
+  const BufferId in_end = b.buffer("in_end", 1, Precision::I8), end = b.scratch("end", 1, Precision::I8);
+  const BufferId in = b.buffer("in", 1, Precision::Bf16), out = b.buffer("out", 1, Precision::Bf16);
+  b.load("load_row", i, {}, in_row);
+  GenericStage minus = b.compute("row", flat(1));
+  const Expr one_based = minus.read(in_row, fixed(0));
+  minus.write(row, one_based - Expr(1.0));
+  b.load("load_end", other, {}, in_end);
+  GenericStage less_four = b.compute("end", flat(1));
+  const Expr given = less_four.read(in_end, fixed(0));
+  less_four.write(end, given - Expr(4.0));
+  b.load("gather", table, {.indirect = IndirectTile{.index = row, .high = 99}}, in);
+  GenericStage cut = b.compute("cut", flat(4));
+  const Expr value = cut.read(in, at(0));
+  const uint32_t bound = cut.operand(end, fixed(0));
+  cut.write(out, select(less_than_operand(Axis::Col, bound), value, 0.0));
+  b.store("store", out, y, {});
+  return good(std::move(b).finish({.name = "cut_gather", .items = one_item(1), .claim = exact()}));
+}
+
+TEST(Certify, ABoundOnOneCopyOfAnIndexHoldsForTheOthers) {
+  const Program same = cut_gather(true);
+  EXPECT_EQ(texts(same, certify(same, kToy).failures), "");
+  const Program other = cut_gather(false);
+  EXPECT_EQ(texts(other, certify(other, kToy).failures),
+            "indices: stage end (buffer end): makes indices of -132 to 123, an i8 holds -128 to 127\n");
+}
+
 TEST(Certify, ProductsOfRealTargetsAreCertified) {
   const Target tensix = testing::shipped_target("tensix");
   const Program product = good(testing::streamed_product(tensix, 4, 3, 5));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_map>
+
+#include "spatial/certify/fingerprint.h"
 
 namespace tw::spatial {
 namespace {
@@ -148,6 +151,31 @@ class Backwards {
   IndexRanges& ranges_;
 };
 
+// ---- across: what is loaded twice is the same twice ----
+
+// A value is loaded and checked once a consumer, so the bounds that one copy meets hold for every other. Not of a
+// tensor that the section itself changes, nor where data decides the address.
+void share_demands(const Program& program, IndexRanges& ranges) {
+  std::unordered_map<uint64_t, std::vector<BufferId>> copies;
+  for (const Stage& stage : program.stages) {
+    const Load* load = stage.load();
+    if (!load || load->pattern.origin.indirect || program.at(load->tensor).result()) continue;
+    if (!is_integer(program.at(load->tensor).dtype)) continue;
+    Fingerprint same;
+    same.add(uint64_t{index(load->tensor)});
+    same.add(load->pattern);
+    copies[same.low()].push_back(stage.outs[0]);
+  }
+  for (const auto& [content, pages] : copies) {
+    if (pages.size() < 2) continue;
+    std::vector<Demand> all;
+    for (const BufferId page : pages)
+      for (const Demand& demand : ranges.demands[index(page)])
+        if (all.size() < kMostDemands && std::find(all.begin(), all.end(), demand) == all.end()) all.push_back(demand);
+    for (const BufferId page : pages) ranges.demands[index(page)] = all;
+  }
+}
+
 // ---- forwards ----
 
 class Forwards {
@@ -192,6 +220,8 @@ class Forwards {
     const bool moved = map.indirect && !checks_itself(map, operand);
     Range range = moved ? ranges_.values[index(stage.ins[operand])]
                         : ranges_.read(stage.ins[operand], affine_range(generic, map));
+    const Precision held = program_.at(stage.ins[operand]).dtype;
+    if (!range && is_integer(held)) range = range_of(held);
     if (checks_itself(map, operand)) range = meet(range.value_or(everything()), below(map.indirect->modulus));
     return range;
   }
@@ -273,6 +303,7 @@ IndexRanges index_ranges(const Program& program, const std::vector<BufferUses>& 
   Backwards backwards(program, ranges);
   for (size_t i = program.stages.size(); i-- > 0;)
     if (!malformed[i]) backwards.stage(program.stages[i]);
+  share_demands(program, ranges);
   Forwards forwards(program, ranges);
   for (uint32_t i = 0; i < program.stages.size(); ++i) forwards.stage(i, uses, malformed[i]);
   return ranges;
