@@ -37,7 +37,7 @@ struct GluOf {
     float* gates = reinterpret_cast<float*>(storage);
     float* ups = gates + rows * kBlock;
     const ProductScratch scratch = product_scratch(args.product, reinterpret_cast<std::byte*>(ups + rows * kBlock));
-    const TileInput quant = Product::quantized_input(args.product, scratch);
+    const TileInput quant = tile_input(args.product.quant, args.product.parts[0].w.k);
     const uint64_t panels = panels_an_item(args.out);
     const uint64_t n = args.product.parts[0].w.n;
     for (uint64_t item = range.begin; item < range.end; ++item) {

@@ -145,15 +145,9 @@ MoeWork moe_work(const MoeArgs& args, std::byte* storage) {
   cut.take(work.first, uint64_t{args.spec.experts} + 1);
   cut.take(work.active_count, 1);
   cut.take(work.input, moe_reads_plain(args) ? picks * args.d : 0);
-  if (moe_reads_quantized(args)) {
-    work.input_quant = cut.take_quant(picks * args.d, args.words);
-    cut.take(work.input_halves, picks * args.d / kBlock);
-  }
+  if (moe_reads_quantized(args)) work.input_quant = cut.take_quant(picks * args.d, args.words);
   cut.take(work.hidden, picks * hidden);
-  if (moe_quantizes_hidden(args)) {
-    work.hidden_quant = cut.take_quant(picks * hidden, args.words);
-    cut.take(work.hidden_halves, picks * hidden / kBlock);
-  }
+  if (moe_quantizes_hidden(args)) work.hidden_quant = cut.take_quant(picks * hidden, args.words);
   cut.take(work.output, picks * args.d);
   if (args.with_shared) {
     const uint64_t shared_hidden = args.shared.gate.n;

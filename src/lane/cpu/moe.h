@@ -45,10 +45,8 @@ struct MoeWork {
   uint32_t* active_count = nullptr;  // [1]
   float* input = nullptr;            // [slots][d], where the plain form is read
   QuantView input_quant;             // where the quantized form is read
-  int32_t* input_halves = nullptr;   // [slots][d / 32]: sum over the first 16 values
   float* hidden = nullptr;           // [slots][hidden]
   QuantView hidden_quant;
-  int32_t* hidden_halves = nullptr;
   float* output = nullptr;         // [slots][d]
   float* shared_hidden = nullptr;  // [rows][shared hidden], where its plain form is read
   QuantView shared_quant;          // where its quantized form is read

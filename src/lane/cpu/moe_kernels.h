@@ -68,7 +68,6 @@ struct MoeOf {
                  {slot * blocks, (slot + 1) * blocks});
       else
         copy_quantized(args, row, slot);
-      fill_halves(work.input_quant, args.words, {slot * blocks, (slot + 1) * blocks}, work.input_halves);
     }
   }
 
@@ -82,7 +81,7 @@ struct MoeOf {
       if (item % bound >= *args.work.active_count) continue;
       const Expert expert = expert_at(args, item % bound);
       const uint64_t block = item / bound;
-      const Input input = input_of(args.work.input, args.d, args.work.input_quant, args.work.input_halves, expert);
+      const Input input = input_of(args.work.input, args.d, args.work.input_quant, expert);
       expert_block(args, args.gate, args.gate_bias, expert, input, block, gates, rest);
       expert_block(args, args.up, args.up_bias, expert, input, block, ups, rest);
       activate(args, expert, block, gates, ups);
@@ -96,8 +95,7 @@ struct MoeOf {
     for (uint64_t item = range.begin; item < least(range.end, experts_end); ++item) {
       if (item % bound >= *args.work.active_count) continue;
       const Expert expert = expert_at(args, item % bound);
-      const Input input =
-          input_of(args.work.hidden, args.spec.hidden, args.work.hidden_quant, args.work.hidden_halves, expert);
+      const Input input = input_of(args.work.hidden, args.spec.hidden, args.work.hidden_quant, expert);
       const uint64_t panel = item / bound;
       expert_panel(args, args.down, args.down_bias, expert, input, panel,
                    args.work.output + expert.slot * args.d + panel * kPanel, args.d, storage);
@@ -141,10 +139,9 @@ struct MoeOf {
     return {work.active[active], work.first[active], work.first[active + 1] - work.first[active]};
   }
 
-  static Input input_of(const float* plain, uint64_t width, const QuantView& q, const int32_t* halves,
-                        const Expert& expert) {
+  static Input input_of(const float* plain, uint64_t width, const QuantView& q, const Expert& expert) {
     TileInput quant{};
-    if (q.scale) quant = TileInput{q.high, q.wide, q.scale, q.sum_high, q.sum_low, halves, width}.at(expert.slot, 0);
+    if (q.scale) quant = tile_input(q, width).at(expert.slot, 0);
     return {plain ? plain + expert.slot * width : nullptr, width, quant, expert.count};
   }
 
@@ -183,7 +180,6 @@ struct MoeOf {
       if (!args.work.hidden_quant.scale) continue;
       const uint64_t at = (expert.slot + r) * (hidden / kBlock) + block;
       quantize(args.work.hidden, args.work.hidden_quant, args.rows * args.spec.used, hidden, args.words, {at, at + 1});
-      fill_halves(args.work.hidden_quant, args.words, {at, at + 1}, args.work.hidden_halves);
     }
   }
 
@@ -205,14 +201,11 @@ struct MoeOf {
     __builtin_memcpy(to.high + slot * d, from.high + row * d, d);
     __builtin_memcpy(to.scale + slot * blocks, from.scale + row * blocks, blocks * sizeof(float));
     __builtin_memcpy(to.sum_high + slot * blocks, from.sum_high + row * blocks, blocks * sizeof(int32_t));
+    __builtin_memcpy(to.sum_half + slot * blocks, from.sum_half + row * blocks, blocks * sizeof(int32_t));
+    __builtin_memcpy(to.wide + slot * d, from.wide + row * d, d * sizeof(int16_t));
     if (args.words != 2) return;
     __builtin_memcpy(to.low + slot * d, from.low + row * d, d);
-    __builtin_memcpy(to.wide + slot * d, from.wide + row * d, d * sizeof(int16_t));
     __builtin_memcpy(to.sum_low + slot * blocks, from.sum_low + row * blocks, blocks * sizeof(int32_t));
-  }
-
-  static void fill_halves(const QuantView& quant, int words, Range blocks, int32_t* out) {
-    for (uint64_t b = blocks.begin; b < blocks.end; ++b) out[b] = Product::half_sum(quant, words, b);
   }
 };
 

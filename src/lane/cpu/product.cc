@@ -29,24 +29,16 @@ ProductItem product_item(const ProductArgs& args, uint64_t item) {
   return {part, item};
 }
 
-bool needs_half_sums(const ProductArgs& args) {
-  if (args.words == 0) return false;
-  for (uint32_t p = 0; p < args.part_count; ++p) {
-    const Packed& w = args.parts[p].w;
-    if (!is_float(w.layout) && w.term != Term::Scale && w.term != Term::ScaleMin) return true;
-  }
-  return false;
-}
-
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
-  bool rows_layout = false, quantized = false;
+  const bool precise = args.words == 0;
+  bool rows_layout = false, integers = false, quantized = false;
   uint64_t k = 0;
   for (uint32_t p = 0; p < args.part_count; ++p) {
     rows_layout |= args.parts[p].w.layout == Layout::Rows;
+    integers |= !precise && !is_float(args.parts[p].w.layout);
     quantized |= stores_quantized(args.parts[p].y);
     k = args.parts[p].w.k;
   }
-  const bool precise = args.words == 0;
   ProductScratch scratch{};
   const auto take = [&](auto*& pointer, uint64_t bytes) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(storage + scratch.bytes);
@@ -55,10 +47,10 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   take(scratch.total, args.rows * kPanel * sizeof(float));
   take(scratch.total64, precise ? args.rows * kPanel * sizeof(double) : 0);
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
-  take(scratch.half_sums, needs_half_sums(args) ? args.rows * (k / kBlock) * sizeof(int32_t) : 0);
   take(scratch.block, quantized ? args.rows * kBlock * sizeof(float) : 0);
   take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
   take(scratch.decoded, rows_layout ? sizeof(Decoded) : 0);
+  take(scratch.unpacked, integers && args.rows >= kBlockFrom ? sizeof(BlockWeights) : 0);
   return scratch;
 }
 

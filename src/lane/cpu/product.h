@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lane/cpu/block_weights.h"
 #include "lane/cpu/isa.h"
 #include "lane/cpu/pack_layout.h"
 #include "lane/cpu/quant.h"
@@ -56,16 +57,16 @@ struct ProductScratch {
   float* total;        // [rows][16]
   double* total64;     // [rows][16], precise
   double* widened;     // [512][16], precise
-  int32_t* half_sums;  // [rows][k / 32]
   float* block;        // [rows][32], of a quantized result
   float* widened_x;    // [kWidenedRows][k], of 16-bit x
   std::byte* decoded;  // a Decoded
+  BlockWeights* unpacked;
   size_t bytes;
 };
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage);
 
-// Whether a part's term has halves, so that half_sums is filled.
-bool needs_half_sums(const ProductArgs& args);
+// From so many rows on a segment's weights are unpacked apart from its products.
+inline constexpr uint64_t kBlockFrom = 4;
 
 // Rows of 16-bit x that are widened at a time.
 inline constexpr uint64_t kWidenedRows = 64;

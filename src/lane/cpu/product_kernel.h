@@ -4,6 +4,7 @@
 // before the next strip is read. Only for the units of one instruction set (product_scalar.cc, _avx2.cc, _avx512.cc).
 
 #include "lane/cpu/product.h"
+#include "lane/cpu/product_block.h"
 #include "lane/cpu/product_float.h"
 #include "lane/cpu/product_row.h"
 #include "lane/cpu/product_tile.h"
@@ -23,11 +24,12 @@ struct ProductOf {
   };
 
   template <class Source, int kWords>
-  static void segment_rows(Source source, uint32_t blocks, const TileInput& x, uint64_t rows, float* total) {
+  static void segment_rows(Source source, uint32_t blocks, const TileInput& x, uint64_t rows, const Scratch& scratch) {
+    float* total = scratch.total;
     uint64_t r = 0;
-    if constexpr (S::kProductRows == 4) {
-      for (; rows - r >= 4; r += 4)
-        SegmentTile<S, Source, kWords, 4>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+    if constexpr (S::kBlockRows > 1) {
+      if (rows >= kBlockFrom)
+        return block_segment<S, Source, kWords>(source, blocks, x, rows, total, *scratch.unpacked);
       for (; rows - r >= 2; r += 2)
         SegmentTile<S, Source, kWords, 2>::run(source, blocks, x.at(r, 0), total + r * kPanel);
     }
@@ -49,9 +51,9 @@ struct ProductOf {
         precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
                          scratch.total64);
       } else if (words == 1) {
-        segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+        segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch);
       } else {
-        segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+        segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch);
       }
     }
   }
@@ -66,9 +68,9 @@ struct ProductOf {
       precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
                        scratch.total64);
     } else if (words == 1) {
-      segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+      segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch);
     } else {
-      segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch.total);
+      segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch);
     }
   }
 
@@ -137,24 +139,6 @@ struct ProductOf {
     if (words == 0) __builtin_memset(scratch.total64, 0, rows * kPanel * sizeof(double));
   }
 
-  // The sum over the first 16 integers of block b.
-  static int32_t half_sum(const QuantView& quant, int words, uint64_t b) {
-    int32_t sum = 0;
-    for (uint64_t i = b * kBlock; i < b * kBlock + kBlock / 2; ++i)
-      sum += words == 2 ? int32_t{quant.wide[i]} : int32_t{quant.high[i]};
-    return sum;
-  }
-
-  // Fills the half sums in scratch.
-  static TileInput quantized_input(const ProductArgs& args, const Scratch& scratch) {
-    const uint64_t k = args.parts[0].w.k;
-    if (needs_half_sums(args))
-      for (uint64_t b = 0; b < args.rows * (k / kBlock); ++b)
-        scratch.half_sums[b] = half_sum(args.quant, args.words, b);
-    const QuantView& q = args.quant;
-    return {q.high, q.wide, q.scale, q.sum_high, q.sum_low, scratch.half_sums, k};
-  }
-
   // The sums of panel `index` of all of the part, in scratch.
   static void multiply(const ProductArgs& args, const ProductPart& part, uint64_t index, uint64_t rows,
                        const TileInput& quant, const Scratch& scratch) {
@@ -219,7 +203,7 @@ struct ProductOf {
   static void run(const ProductArgs& args, Range range, std::byte* storage) {
     if (range.begin >= range.end) return;
     const Scratch scratch = product_scratch(args, storage);
-    const TileInput quant = quantized_input(args, scratch);
+    const TileInput quant = tile_input(args.quant, args.parts[0].w.k);
     const uint64_t rows = product_rows(args);
     ProductItem at = product_item(args, range.begin);
     for (uint64_t i = range.begin; i < range.end; ++i, ++at.item) {

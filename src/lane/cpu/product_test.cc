@@ -91,7 +91,8 @@ class ProductOfFormat : public testing::TestWithParam<Format> {};
 TEST_P(ProductOfFormat, HasTheReferencesBitsOnEveryInstructionSetAndShape) {
   const Format format = GetParam();
   constexpr Case kCases[] = {{1, 256, 1},  {7, 512, 2},   {15, 32, 3},    {16, 64, 5},   {17, 96, 16},
-                             {33, 544, 3}, {100, 256, 2}, {16, 1024, 17}, {33, 1056, 1}, {3, 1280, 33}};
+                             {33, 544, 3}, {100, 256, 2}, {16, 1024, 17}, {33, 1056, 1}, {3, 1280, 33},
+                             {17, 512, 4}, {5, 1056, 15}, {1, 768, 64},   {2, 544, 512}};
   for (const Case& c : kCases) {
     if (c.k % gguf::info(format).block != 0) continue;
     for (const int words : {0, 1, 2}) {

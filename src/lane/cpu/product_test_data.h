@@ -88,7 +88,7 @@ class TestInput {
       quant_.scale[b] = static_cast<float>(random.uniform() * 0.01);
       const uint64_t kind = random.next() % 8;  // 0: all at one extreme, 1: extremes of either sign
       const int sign = random.next() % 2 == 0 ? 1 : -1;
-      int32_t high_sum = 0, low_sum = 0;
+      int32_t high_sum = 0, low_sum = 0, half_sum = 0;
       for (uint64_t i = b * kBlock; i < (b + 1) * kBlock; ++i) {
         const int limit = words == 1 ? 127 : 32512;
         int value = static_cast<int>(random.next() % (2 * static_cast<uint64_t>(limit) + 1)) - limit;
@@ -96,13 +96,15 @@ class TestInput {
         if (kind == 1) value = random.next() % 2 == 0 ? limit : -limit;
         const int high = words == 1 ? value : (value + 128) >> 8;
         quant_.high[i] = static_cast<int8_t>(high);
-        high_sum += high;
-        if (words == 1) continue;
         quant_.wide[i] = static_cast<int16_t>(value);
+        high_sum += high;
+        if (i % kBlock < kBlock / 2) half_sum += value;
+        if (words == 1) continue;
         quant_.low[i] = static_cast<int8_t>(value - 256 * high);
         low_sum += value - 256 * high;
       }
       quant_.sum_high[b] = high_sum;
+      quant_.sum_half[b] = half_sum;
       if (words == 2) quant_.sum_low[b] = low_sum;
     }
   }

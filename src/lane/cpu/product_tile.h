@@ -5,38 +5,9 @@
 // their order is free.
 
 #include "lane/cpu/product_source.h"
+#include "lane/cpu/tile_input.h"
 
 namespace tw::lane::cpu {
-
-// Rows of a quantized activation from some block on. Row r lies `pitch` values (pitch / 32 blocks) after row r - 1.
-// half_sums: per block the sum over its first 16 values; only for the halves terms, else null.
-struct TileInput {
-  const int8_t* high;
-  const int16_t* wide;
-  const float* scale;
-  const int32_t* sum_high;
-  const int32_t* sum_low;
-  const int32_t* half_sums;
-  uint64_t pitch;
-
-  [[gnu::always_inline]] inline TileInput at(uint64_t row, uint64_t block) const {
-    const uint64_t blocks = row * (pitch / kBlock) + block;
-    const uint64_t values = blocks * kBlock;
-    return {high + values,
-            wide ? wide + values : nullptr,
-            scale + blocks,
-            sum_high + blocks,
-            sum_low ? sum_low + blocks : nullptr,
-            half_sums ? half_sums + blocks : nullptr,
-            pitch};
-  }
-};
-
-[[gnu::always_inline]] inline int32_t load_word(const void* p) {
-  int32_t word;
-  __builtin_memcpy(&word, p, sizeof word);
-  return word;
-}
 
 template <class S, class Source, int kWords, int kRows>
 struct SegmentTile {

@@ -2,8 +2,8 @@
 
 // Quantized activations (docs/numerics.md): per aligned block of 32 values of a row one f32 scale and one or two int8
 // words a value. A row is padded to whole blocks; padding is zero.
-//   one word:  x ~ scale * high
-//   two words: x ~ scale * wide, wide = 256 * high + low (int16, |wide| <= 32512)
+//   one word:  x ~ scale * wide, wide = high
+//   two words: x ~ scale * wide, wide = 256 * high + low (|wide| <= 32512)
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace tw::lane::cpu {
 
-// Arrays of n values (n a multiple of 32) and n / 32 blocks, each 64-byte aligned. low, wide and sum_low only with two
-// words, else null.
+// Arrays of n values (n a multiple of 32) and n / 32 blocks, each 64-byte aligned. low and sum_low only with two words,
+// else null.
 struct QuantView {
   int8_t* high = nullptr;
   int8_t* low = nullptr;
   int16_t* wide = nullptr;
   float* scale = nullptr;
   int32_t* sum_high = nullptr;  // sum over the block of high
+  int32_t* sum_half = nullptr;  // sum over the block's first 16 values of wide
   int32_t* sum_low = nullptr;
 };
 
@@ -31,8 +32,8 @@ TW_INLINE constexpr uint64_t quant_padded(uint64_t cols) {
 // Bytes of the quantized form of n values, a multiple of 64. Requires n % 32 == 0, words 1 or 2.
 TW_INLINE constexpr size_t quant_bytes(uint64_t n, int words) {
   const auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
-  const uint64_t per_word = aligned(n) + aligned(n / kQuantBlock * 4);
-  return aligned(n / kQuantBlock * 4) + per_word * static_cast<uint64_t>(words) + (words == 2 ? aligned(2 * n) : 0);
+  const uint64_t blocks = aligned(n / kQuantBlock * 4);
+  return 2 * blocks + (aligned(n) + blocks) * static_cast<uint64_t>(words) + aligned(2 * n);
 }
 
 // The pieces within `storage`, which is 64-byte aligned and holds quant_bytes(n, words).
@@ -46,10 +47,11 @@ TW_INLINE inline QuantView quant_view(std::byte* storage, uint64_t n, int words)
   take(view.scale, n / kQuantBlock);
   take(view.high, n);
   take(view.sum_high, n / kQuantBlock);
+  take(view.sum_half, n / kQuantBlock);
+  take(view.wide, n);
   if (words == 2) {
     take(view.low, n);
     take(view.sum_low, n / kQuantBlock);
-    take(view.wide, n);
   }
   return view;
 }
@@ -60,9 +62,10 @@ TW_INLINE inline QuantView quant_from(QuantView view, uint64_t block) {
   view.high += value;
   view.scale += block;
   view.sum_high += block;
+  view.sum_half += block;
+  view.wide += value;
   if (view.low != nullptr) {
     view.low += value;
-    view.wide += value;
     view.sum_low += block;
   }
   return view;

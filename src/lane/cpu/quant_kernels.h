@@ -35,6 +35,7 @@ template <class S>
 TW_INLINE inline QuantHalf<S> quantize_half(const QuantView& to, uint64_t at, typename S::V x, float factor,
                                             int words) {
   const auto v = S::to_int(S::mul(x, S::set(factor)));
+  S::store_i16(to.wide + at, v);
   if (words == 1) {
     S::store_i8(to.high + at, v);
     return {v, v};
@@ -43,7 +44,6 @@ TW_INLINE inline QuantHalf<S> quantize_half(const QuantView& to, uint64_t at, ty
   const auto low = S::isub(v, S::template ishl<8>(high));
   S::store_i8(to.high + at, high);
   S::store_i8(to.low + at, low);
-  S::store_i16(to.wide + at, v);
   return {high, low};
 }
 
@@ -62,7 +62,12 @@ TW_INLINE inline void quantize_block(const float* x, uint64_t count, const Quant
   const auto first = quantize_half<S>(to, block * kQuantBlock, low, factor, words);
   const auto second = quantize_half<S>(to, block * kQuantBlock + 16, high, factor, words);
   to.sum_high[block] = lanes_sum<S>(S::iadd(first.high, second.high));
-  if (words == 2) to.sum_low[block] = lanes_sum<S>(S::iadd(first.low, second.low));
+  if (words == 1) {
+    to.sum_half[block] = lanes_sum<S>(first.high);
+  } else {
+    to.sum_half[block] = lanes_sum<S>(S::iadd(S::template ishl<8>(first.high), first.low));
+    to.sum_low[block] = lanes_sum<S>(S::iadd(first.low, second.low));
+  }
 }
 
 template <class S>

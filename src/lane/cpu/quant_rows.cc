@@ -16,10 +16,11 @@ void quant_rows(const QuantRowsArgs& args, Range range, std::byte*) {
     std::copy_n(from.scale, blocks, to.scale);
     std::copy_n(from.high, args.cols, to.high);
     std::copy_n(from.sum_high, blocks, to.sum_high);
+    std::copy_n(from.sum_half, blocks, to.sum_half);
+    std::copy_n(from.wide, args.cols, to.wide);
     if (args.words == 1) continue;
     std::copy_n(from.low, args.cols, to.low);
     std::copy_n(from.sum_low, blocks, to.sum_low);
-    std::copy_n(from.wide, args.cols, to.wide);
   }
 }
 

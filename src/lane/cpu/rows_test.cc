@@ -165,11 +165,10 @@ std::vector<float> quantize(const Kernels& k, const std::vector<float>& x, uint6
   std::vector<float> all(view.scale, view.scale + n / 32);
   all.insert(all.end(), view.high, view.high + n);
   all.insert(all.end(), view.sum_high, view.sum_high + n / 32);
-  if (words == 2) {
-    all.insert(all.end(), view.low, view.low + n);
-    all.insert(all.end(), view.wide, view.wide + n);
-    all.insert(all.end(), view.sum_low, view.sum_low + n / 32);
-  }
+  if (words == 2) all.insert(all.end(), view.low, view.low + n);
+  all.insert(all.end(), view.wide, view.wide + n);
+  all.insert(all.end(), view.sum_half, view.sum_half + n / 32);
+  if (words == 2) all.insert(all.end(), view.sum_low, view.sum_low + n / 32);
   return all;
 }
 

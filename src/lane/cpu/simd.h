@@ -26,9 +26,12 @@
 //   dot4_signed(acc, a, b) both signed, requires b >= -127
 //   dot2(acc, a, b)        int16 pairs
 // In two steps, to sum in int16 first: bpairs(u, s) 32 int16 sums of two products (u unsigned, s signed; saturating),
-//   badd16, idot_pairs(acc, p) sums of neighbours into 16 int32. kPairSums: this is faster than dot4_small.
+//   badd16, bmul16 (low halves of the products), idot_pairs(acc, p) sums of neighbours into 16 int32. kPairSums: this
+//   is faster than dot4_small.
 // bwiden01(u) bwiden23(u): unsigned bytes 4l, 4l + 1 (4l + 2, 4l + 3) as int16 2l, 2l + 1.
+// pin(i): the compiler has the value in registers here, and moves no part of its computation past this place.
 // kSignedByOffset: dot4 of a + 128 costs less than dot4_signed of a.
+// kBlockRows: rows of a register tile over weights that are unpacked once for many rows; 1: there is none.
 // kProductRows: activation rows of a register tile of a product, 1 or 4. kTileVectors: sums V that a register tile may
 // hold beside its operands.
 //

@@ -20,6 +20,7 @@ struct Avx2 {
   using B = I;
   static constexpr int kTileVectors = 6;
   static constexpr int kProductRows = 4;
+  static constexpr int kBlockRows = 4;
   static constexpr bool kPairSums = true;
   static constexpr bool kSignedByOffset = false;
 
@@ -204,6 +205,8 @@ struct Avx2 {
   }
   TW_SIMD B bpairs(B u, B s) { return {_mm256_maddubs_epi16(u.a, s.a), _mm256_maddubs_epi16(u.b, s.b)}; }
   TW_SIMD B badd16(B x, B y) { return {_mm256_add_epi16(x.a, y.a), _mm256_add_epi16(x.b, y.b)}; }
+  TW_SIMD B bmul16(B x, B y) { return {_mm256_mullo_epi16(x.a, y.a), _mm256_mullo_epi16(x.b, y.b)}; }
+  TW_SIMD void pin(I& x) { asm("" : "+x"(x.a), "+x"(x.b)); }
   TW_SIMD I idot_pairs(I acc, B p) { return dot2(acc, p, {_mm256_set1_epi16(1), _mm256_set1_epi16(1)}); }
   TW_SIMD B bwiden01(B u) { return widen(u, 0); }
   TW_SIMD B bwiden23(B u) { return widen(u, 2); }

@@ -29,6 +29,11 @@ struct TW_AVX512_NAME {
   using B = I;
   static constexpr int kTileVectors = 24;
   static constexpr int kProductRows = 4;
+#if defined(TW_EMULATE_AVX512)
+  static constexpr int kBlockRows = 2;  // emulated instructions are long: eight rows take g++ minutes
+#else
+  static constexpr int kBlockRows = 8;
+#endif
   static constexpr bool kPairSums = false;
   static constexpr bool kSignedByOffset = true;
 
@@ -176,6 +181,12 @@ struct TW_AVX512_NAME {
   TW_SIMD I dot2(I acc, B x, B y) { return {_mm512_add_epi32(acc.v, _mm512_madd_epi16(x.v, y.v))}; }
   TW_SIMD B bpairs(B u, B s) { return {_mm512_maddubs_epi16(u.v, s.v)}; }
   TW_SIMD B badd16(B x, B y) { return {_mm512_add_epi16(x.v, y.v)}; }
+  TW_SIMD B bmul16(B x, B y) { return {_mm512_mullo_epi16(x.v, y.v)}; }
+#if defined(TW_EMULATE_AVX512)
+  TW_SIMD void pin(I&) {}
+#else
+  TW_SIMD void pin(I& x) { asm("" : "+v"(x.v)); }
+#endif
   TW_SIMD I idot_pairs(I acc, B p) { return dot2(acc, p, {_mm512_set1_epi16(1)}); }
   TW_SIMD B bwiden01(B u) {
     return {_mm512_maskz_shuffle_epi8(kEven, u.v, _mm512_set4_epi32(0x0d0d0c0c, 0x09090808, 0x05050404, 0x01010000))};

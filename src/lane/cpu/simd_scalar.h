@@ -28,6 +28,7 @@ struct Scalar {
   };
   static constexpr int kTileVectors = 6;
   static constexpr int kProductRows = 1;
+  static constexpr int kBlockRows = 1;
   static constexpr bool kPairSums = false;
   static constexpr bool kSignedByOffset = false;
 
@@ -214,6 +215,11 @@ struct Scalar {
   TW_SIMD B badd16(B a, B b) {
     B r;
     for (int i = 0; i < 32; ++i) put16(r, i, get16(a, i) + get16(b, i));
+    return r;
+  }
+  TW_SIMD B bmul16(B a, B b) {
+    B r;
+    for (int i = 0; i < 32; ++i) put16(r, i, get16(a, i) * get16(b, i));
     return r;
   }
   TW_SIMD I idot_pairs(I acc, B p) {

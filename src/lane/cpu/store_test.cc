@@ -106,11 +106,10 @@ TEST(Store, QuantizesWholeBlocksAsTheQuantizerDoes) {
     for (uint64_t b = 0; b < values.size() / 32; ++b) {
       EXPECT_EQ(store.quant.scale[b], want.scale[b]);
       EXPECT_EQ(store.quant.sum_high[b], want.sum_high[b]);
+      EXPECT_EQ(store.quant.sum_half[b], want.sum_half[b]);
       for (uint64_t i = b * 32; i < (b + 1) * 32; ++i) {
         ASSERT_EQ(store.quant.high[i], want.high[i]);
-        if (words == 2) {
-          ASSERT_EQ(store.quant.wide[i], want.wide[i]);
-        }
+        ASSERT_EQ(store.quant.wide[i], want.wide[i]);
       }
     }
   }

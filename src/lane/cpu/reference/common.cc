@@ -92,8 +92,7 @@ void quantize(const float* x, const QuantView& to, uint64_t block, int words) {
     largest = std::isnan(x[i]) || std::isnan(largest) ? std::nanf("") : std::max(largest, std::fabs(x[i]));
   const bool empty = largest < 0x1p-100f;
   to.scale[block] = empty ? 0.0f : largest / steps;
-  uint32_t sum_high = 0;
-  uint32_t sum_low = 0;
+  uint32_t sum_high = 0, sum_low = 0, sum_half = 0;
   for (uint64_t i = 0; i < 32; ++i) {
     const float scaled = empty ? 0.0f : x[i] * (steps / largest);
     // Only a block with a NaN or an infinity is out of range; its values mean nothing, its scale says so.
@@ -101,13 +100,15 @@ void quantize(const float* x, const QuantView& to, uint64_t block, int words) {
     const int32_t high = words == 1 ? v : static_cast<int32_t>(static_cast<uint32_t>(v) + 128u) >> 8;
     const auto low = static_cast<int32_t>(static_cast<uint32_t>(v) - 256u * static_cast<uint32_t>(high));
     to.high[block * 32 + i] = static_cast<int8_t>(high);
+    to.wide[block * 32 + i] = static_cast<int16_t>(v);
     sum_high += static_cast<uint32_t>(high);
+    if (i < 16) sum_half += static_cast<uint32_t>(v);
     if (words == 1) continue;
     to.low[block * 32 + i] = static_cast<int8_t>(low);
-    to.wide[block * 32 + i] = static_cast<int16_t>(v);
     sum_low += static_cast<uint32_t>(low);
   }
   to.sum_high[block] = static_cast<int32_t>(sum_high);
+  to.sum_half[block] = static_cast<int32_t>(sum_half);
   if (words == 2) to.sum_low[block] = static_cast<int32_t>(sum_low);
 }
 

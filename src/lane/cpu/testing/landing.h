@@ -61,9 +61,10 @@ class Sink {
     all.insert(all.end(), q.scale, q.scale + blocks);
     all.insert(all.end(), q.high, q.high + n);
     all.insert(all.end(), q.sum_high, q.sum_high + blocks);
+    all.insert(all.end(), q.sum_half, q.sum_half + blocks);
+    all.insert(all.end(), q.wide, q.wide + n);
     if (words_ == 2) {
       all.insert(all.end(), q.low, q.low + n);
-      all.insert(all.end(), q.wide, q.wide + n);
       all.insert(all.end(), q.sum_low, q.sum_low + blocks);
     }
     return all;

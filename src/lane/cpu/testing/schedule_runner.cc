@@ -58,10 +58,11 @@ std::vector<std::byte> quantized_bytes(const std::byte* storage, uint64_t n, int
   take(view.scale, n / kQuantBlock);
   take(view.high, n);
   take(view.sum_high, n / kQuantBlock);
+  take(view.sum_half, n / kQuantBlock);
+  take(view.wide, n);
   if (words == 2) {
     take(view.low, n);
     take(view.sum_low, n / kQuantBlock);
-    take(view.wide, n);
   }
   return all;
 }
