@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -209,10 +210,16 @@ std::span<const std::byte> Checkpoint::bytes(const TensorInfo& tensor) const {
   return file.subspan(tensor.offset, tensor.bytes);
 }
 
-void Checkpoint::forget_pages(const TensorInfo& tensor) const {
-  const auto where = bytes(tensor);
-  const Mapping& mapping = data_->files[tensor.file].mapping;
-  if (!mapping.bytes().empty()) mapping.forget(tensor.offset, where.size());
+void Checkpoint::forget_pages(const TensorInfo& tensor) const { forget_pages(bytes(tensor)); }
+
+void Checkpoint::forget_pages(std::span<const std::byte> bytes) const {
+  for (const File& file : data_->files) {
+    const std::span<const std::byte> mapped = file.mapping.bytes();
+    const bool inside = std::less_equal<>()(mapped.data(), bytes.data()) &&
+                        std::less_equal<>()(bytes.data() + bytes.size(), mapped.data() + mapped.size());
+    if (!mapped.empty() && inside)
+      return file.mapping.forget(static_cast<uint64_t>(bytes.data() - mapped.data()), bytes.size());
+  }
 }
 
 Result<uint64_t> Checkpoint::get_u64(std::string_view key) const { return data_->get(key, to_u64); }

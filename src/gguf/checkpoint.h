@@ -65,6 +65,8 @@ class Checkpoint {
   [[nodiscard]] std::span<const std::byte> bytes(const TensorInfo& tensor) const;
   // Tells the system that the pages of `tensor` are not needed for now; they are read again when touched.
   void forget_pages(const TensorInfo& tensor) const;
+  // The same for bytes of tensors; bytes that lie in no file of the checkpoint are left alone.
+  void forget_pages(std::span<const std::byte> bytes) const;
 
   // Metadata by key: Missing when absent (get_*), nothing when absent (find_*); Malformed, naming key, found and
   // expected type, when the type is wrong or the number does not fit. Any integer type serves where an unsigned or

@@ -19,7 +19,6 @@ namespace {
 using graph::Form;
 using lane::cpu::Program;
 
-constexpr uint32_t kMaxSlots = 64;
 // Compiled forms that are kept: a prompt's last chunk may have any length.
 constexpr size_t kKeptPrograms = 12;
 
@@ -27,23 +26,24 @@ constexpr size_t kKeptPrograms = 12;
 constexpr uint32_t kThreadsACore = 4;
 uint32_t cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-Result<void> check_options(const EngineOptions& options) {
+Result<void> check_isa(const EngineOptions& options) {
+  if (!options.isa || lane::cpu::supported(*options.isa)) return {};
+  return refuse(RefusalKind::Unsupported, lane::cpu::name(*options.isa),
+                "this machine does not have the instruction set",
+                fmt::format("The widest it has is {}.", lane::cpu::name(lane::cpu::best_isa())));
+}
+
+}  // namespace
+
+Result<void> check(const EngineOptions& options) {
   const auto range = [](std::string_view flag, uint64_t value, uint64_t low, uint64_t high) -> Result<void> {
     if (value >= low && value <= high) return {};
     return refuse(RefusalKind::Usage, flag, fmt::format("is {}, and must be {} to {}", value, low, high));
   };
   TW_TRY_VOID(range("sequences kept at once", options.slots, 1, kMaxSlots));
   TW_TRY_VOID(range("-b", options.chunk, 1, lane::kMaxChunk));
-  TW_TRY_VOID(range("-t", options.threads, 0, kThreadsACore * cores()));
-  if (options.isa && !lane::cpu::supported(*options.isa)) {
-    return refuse(RefusalKind::Unsupported, lane::cpu::name(*options.isa),
-                  "this machine does not have the instruction set",
-                  fmt::format("The widest it has is {}.", lane::cpu::name(lane::cpu::best_isa())));
-  }
-  return {};
+  return range("-t", options.threads, 0, kThreadsACore * cores());
 }
-
-}  // namespace
 
 class Engine::Impl {
  public:
@@ -55,16 +55,11 @@ class Engine::Impl {
         pool_(threads_of(options)),
         weights_(model_.constants()),
         states_(options.slots),
-        lengths_(options.slots, 0) {
-    for (const gguf::TensorInfo& tensor : checkpoint_.tensors()) by_address_.push_back(&tensor);
-    std::sort(by_address_.begin(), by_address_.end(),
-              [this](const auto* a, const auto* b) { return address(*a) < address(*b); });
-  }
+        lengths_(options.slots, 0) {}
 
   Result<void> prepare() {
     TW_TRY(const lane::Schedule schedule, plan(Form{}));
-    const auto let_go = [this](const graph::Rows& rows) { forget(rows); };
-    TW_TRY_VOID(weights_.prepare(schedule, pool_, options_.progress, let_go));
+    TW_TRY_VOID(prepare_weights(schedule, options_.progress));
     TW_TRY_VOID(states_.prepare(schedule));
     TW_TRY(Program * decode, program(Form{}));
     (void)decode;
@@ -84,7 +79,7 @@ class Engine::Impl {
       return programs_.front().get();
     }
     TW_TRY(const lane::Schedule schedule, plan(form));
-    TW_TRY_VOID(weights_.prepare(schedule, pool_, {}, [this](const graph::Rows& rows) { forget(rows); }));
+    TW_TRY_VOID(prepare_weights(schedule, {}));
     TW_TRY_VOID(states_.prepare(schedule));
     TW_TRY(auto compiled, Program::compile(schedule, isa_, weights_, states_, pool_.threads()));
     if (programs_.size() >= kKeptPrograms) {
@@ -216,19 +211,12 @@ class Engine::Impl {
   std::vector<uint32_t> lengths_;
 
  private:
-  [[nodiscard]] const std::byte* address(const gguf::TensorInfo& tensor) const {
-    return checkpoint_.bytes(tensor).data();
+  // The file's pages of what was packed are of no more use.
+  Result<void> prepare_weights(const lane::Schedule& schedule, std::function<void(uint64_t, uint64_t)> progress) {
+    const auto let_go = [this](std::span<const std::byte> bytes) { checkpoint_.forget_pages(bytes); };
+    return weights_.prepare(schedule, pool_, {std::move(progress), let_go, options_.interrupted});
   }
 
-  // The pages of a tensor that was packed are of no more use.
-  void forget(const graph::Rows& rows) const {
-    const auto after =
-        std::upper_bound(by_address_.begin(), by_address_.end(), rows.data,
-                         [this](const std::byte* at, const auto* tensor) { return at < address(*tensor); });
-    if (after != by_address_.begin()) checkpoint_.forget_pages(**std::prev(after));
-  }
-
-  std::vector<const gguf::TensorInfo*> by_address_;
   std::list<std::unique_ptr<Program>> programs_;  // the last used first
   std::function<void(const TimedStep&)> timed_;
   std::map<const Program*, lane::cpu::StepTimes> times_;  // of programs that ran while timed
@@ -238,7 +226,8 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::open(const gguf::Checkpoint& checkpoint, const EngineOptions& options) {
-  TW_TRY_VOID(check_options(options));
+  TW_TRY_VOID(check(options));
+  TW_TRY_VOID(check_isa(options));
   TW_TRY(model::Model model, model::Model::load(checkpoint, {options.context}));
   auto impl = std::make_unique<Impl>(checkpoint, std::move(model), options);
   TW_TRY_VOID(impl->prepare());

@@ -49,6 +49,12 @@ struct TimedStep {
   std::span<const uint32_t> before;  // positions that each sequence had taken
 };
 
+// Sequences that an engine keeps at once.
+inline constexpr uint32_t kMaxSlots = 64;
+
+// Whether numbers are in range, whatever the machine and the model.
+Result<void> check(const EngineOptions& options);
+
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> open(const gguf::Checkpoint& checkpoint, const EngineOptions& options);

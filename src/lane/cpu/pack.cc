@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "gguf/decode.h"
 #include "lane/cpu/pack_blocks.h"
+#include "lane/cpu/pack_transpose.h"
 
 namespace tw::lane::cpu {
 namespace {
@@ -56,37 +57,58 @@ void put(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-// Row `r` of one run.
-template <Layout L, class File>
-void pack_run_row(const std::byte* file, uint32_t r, std::byte* run) {
+// The fields of one run of all 16 rows, as the file's blocks give them. Rows past the last output stay zero.
+template <Layout L>
+struct RunRows {
+  static constexpr RunShape kShape = run_shape(L);
+  static constexpr int kWords = kShape.low_words + kShape.high_words;
+  RunHeader headers[kPanel] = {};
+  alignas(16) uint32_t words[kPanel][kWords] = {};
+};
+
+template <Layout L>
+void put_headers(const RunRows<L>& rows, std::byte* run) {
   constexpr RunShape shape = run_shape(L);
-  RunHeader header;
-  File::header(file, header);
-  if constexpr (shape.scale == ScaleType::F16)
-    put(run + 2 * r, header.scale);
-  else
-    put(run + r, static_cast<uint8_t>(header.scale));
-  if constexpr (shape.min) put(run + shape.min_at() + 2 * r, header.min);
-  for (uint32_t s = 0; s < uint32_t{shape.subs} * shape.blocks; ++s)
-    put(run + shape.subs_at() + s * kPanel + r, header.sub[s]);
-  for (uint32_t s = 0; s < uint32_t{shape.sub_mins} * shape.blocks; ++s)
-    put(run + shape.sub_mins_at() + s * kPanel + r, header.sub_min[s]);
-  for (int b = 0; b < shape.blocks; ++b) {
-    uint32_t words[10];
-    File::words(file, b, words, words + shape.low_words);
-    std::byte* block = run + shape.blocks_at() + static_cast<uint32_t>(b) * shape.block_bytes() + 4 * r;
-    for (int w = 0; w < shape.low_words + shape.high_words; ++w)
-      put(block + w * 4 * static_cast<int>(kPanel), words[w]);
+  const auto* subs = reinterpret_cast<const std::byte*>(rows.headers[0].sub);
+  const auto* sub_mins = reinterpret_cast<const std::byte*>(rows.headers[0].sub_min);
+  for (uint32_t r = 0; r < kPanel; ++r) {
+    const RunHeader& header = rows.headers[r];
+    if constexpr (shape.scale == ScaleType::F16)
+      put(run + 2 * r, header.scale);
+    else
+      put(run + r, static_cast<uint8_t>(header.scale));
+    if constexpr (shape.min) put(run + shape.min_at() + 2 * r, header.min);
   }
+  turn_bytes<shape.subs * shape.blocks>(subs, sizeof(RunHeader), run + shape.subs_at());
+  turn_bytes<shape.sub_mins * shape.blocks>(sub_mins, sizeof(RunHeader), run + shape.sub_mins_at());
+}
+
+// Sixteen rows of super-blocks at once are more than the machine follows by itself.
+inline void fetch_ahead(const std::byte* at, uint64_t bytes) {
+  constexpr uint64_t kLine = 64, kAhead = 512;
+  for (uint64_t line = 0; line < bytes; line += kLine)
+    _mm_prefetch(reinterpret_cast<const char*>(at + kAhead + line), _MM_HINT_T0);
 }
 
 template <Layout L, class File>
 void pack_runs(const PanelSource& source, uint64_t file_run_bytes, uint64_t k, std::byte* out) {
   constexpr RunShape shape = run_shape(L);
+  RunRows<L> rows;
   const uint64_t runs = k / shape.values();
-  if (source.count < kPanel) std::memset(out, 0, runs * shape.bytes());
-  for (uint64_t run = 0; run < runs; ++run, out += shape.bytes())
-    for (uint32_t r = 0; r < source.count; ++r) pack_run_row<L, File>(source.row[r] + run * file_run_bytes, r, out);
+  for (uint64_t run = 0; run < runs; ++run, out += shape.bytes()) {
+    const uint64_t at = run * file_run_bytes;
+    for (uint32_t r = 0; r < source.count; ++r) {
+      if constexpr (shape.blocks > 1) fetch_ahead(source.row[r] + at, file_run_bytes);
+      File::header(source.row[r] + at, rows.headers[r]);
+    }
+    put_headers(rows, out);
+    std::byte* block = out + shape.blocks_at();
+    for (int b = 0; b < shape.blocks; ++b, block += shape.block_bytes()) {
+      for (uint32_t r = 0; r < source.count; ++r)
+        File::words(source.row[r] + at, b, rows.words[r], rows.words[r] + shape.low_words);
+      turn_words<rows.kWords>(reinterpret_cast<const std::byte*>(rows.words), sizeof rows.words[0], block);
+    }
+  }
 }
 
 using PackRuns = void (*)(const PanelSource&, uint64_t, uint64_t, std::byte*);
@@ -99,15 +121,17 @@ constexpr PackRuns kPackRuns[kRunLayouts] = {
     pack_runs<Layout::Q6_K, FileQ6_K>,   pack_runs<Layout::IQ4_XS, FileIQ4_XS>,
 };
 
-// Transposes k x 16: T is the storage type of one value.
+// Transposes k x 16: T is the storage type of one value. Panels that are not full go value by value, as do the inputs
+// past the last whole square.
 template <class T>
 void pack_floats(const PanelSource& source, uint64_t k, std::byte* out) {
+  constexpr uint64_t kSquare = 16 / sizeof(T);
+  const uint64_t whole = source.count == kPanel ? k / kSquare * kSquare : 0;
+  for (uint64_t t = 0; t < whole; t += kSquare) turn_square<T>(source.row, t * sizeof(T), out + t * kPanel * sizeof(T));
   if (source.count < kPanel) std::memset(out, 0, k * kPanel * sizeof(T));
-  constexpr uint64_t kTile = 16;  // so that the lines being filled stay in the first cache
-  for (uint64_t begin = 0; begin < k; begin += kTile)
+  for (uint64_t t = whole; t < k; ++t)
     for (uint32_t r = 0; r < source.count; ++r)
-      for (uint64_t t = begin; t < std::min(begin + kTile, k); ++t)
-        std::memcpy(out + (t * kPanel + r) * sizeof(T), source.row[r] + t * sizeof(T), sizeof(T));
+      std::memcpy(out + (t * kPanel + r) * sizeof(T), source.row[r] + t * sizeof(T), sizeof(T));
 }
 
 void pack_widened(const PanelSource& source, Format format, uint64_t k, std::byte* out) {

@@ -4,11 +4,14 @@
 // file block, words() the codes of its b-th 32 values. Words are combined four bytes a time; a file's byte order is
 // little-endian, and so is the word order here.
 
+#include <immintrin.h>
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
 #include "lane/cpu/pack_layout.h"
+#include "lane/cpu/pack_transpose.h"
 
 namespace tw::lane::cpu {
 
@@ -49,24 +52,33 @@ inline void spread_fifth_bits(uint32_t bits, uint32_t* high) {
             every_fourth_bit(bits >> 3) << 24;
 }
 
-// Formats whose 32 bytes hold 32 values in one nibble of each, chosen by `shift`.
-inline void join_nibbles(const std::byte* bytes, unsigned shift, uint32_t* low) {
-  for (int g = 0; g < 4; ++g) {
-    const uint32_t first = word_at(bytes + 4 * g) >> shift & 0x0f0f0f0fU;
-    const uint32_t second = word_at(bytes + 16 + 4 * g) >> shift & 0x0f0f0f0fU;
-    low[g] = first | second << 4;
-  }
+// Bytes shifted down by `shift`, what came from a neighbour masked off: the field of `mask` bits of each byte.
+inline __m128i fields(__m128i bytes, int shift, char mask) {
+  return _mm_and_si128(_mm_srl_epi16(bytes, _mm_cvtsi32_si128(shift)), _mm_set1_epi8(mask));
 }
 
-// The 6-bit scale and minimum of sub-block j of Q4_K and Q5_K.
+// Formats whose 32 bytes hold 32 values in one nibble of each, chosen by `shift`.
+inline void join_nibbles(const std::byte* bytes, int shift, uint32_t* low) {
+  const __m128i first = fields(load128(bytes), shift, 15), second = fields(load128(bytes + 16), shift, 15);
+  store128(low, _mm_or_si128(first, _mm_slli_epi16(second, 4)));
+}
+
+// Word 0 to 3, each shifted up by `kBits` more than the one before, in one.
+template <int kBits>
+inline uint32_t stack_words(__m128i x) {
+  x = _mm_or_si128(x, _mm_slli_epi32(_mm_srli_si128(x, 4), kBits));
+  x = _mm_or_si128(x, _mm_slli_epi32(_mm_srli_si128(x, 8), 2 * kBits));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
+}
+
+// The eight 6-bit scales and minima of Q4_K and Q5_K: the low six bits of bytes 0 to 7, then the nibbles of bytes 8 to
+// 11 under the top two bits of bytes 0 to 7.
 inline void sub_scales_k4(const std::byte* packed, RunHeader& header) {
-  const auto* q = reinterpret_cast<const uint8_t*>(packed);
-  for (int j = 0; j < 4; ++j) {
-    header.sub[j] = static_cast<int8_t>(q[j] & 63);
-    header.sub_min[j] = static_cast<uint8_t>(q[j + 4] & 63);
-    header.sub[j + 4] = static_cast<int8_t>((q[j + 8] & 15) | (q[j] >> 6) << 4);
-    header.sub_min[j + 4] = static_cast<uint8_t>((q[j + 8] >> 4) | (q[j + 4] >> 6) << 4);
-  }
+  const uint32_t scales = word_at(packed), mins = word_at(packed + 4), nibbles = word_at(packed + 8);
+  const uint32_t sub[2] = {scales & 0x3f3f3f3fU, (nibbles & 0x0f0f0f0fU) | (scales >> 6 & 0x03030303U) << 4};
+  const uint32_t sub_min[2] = {mins & 0x3f3f3f3fU, (nibbles >> 4 & 0x0f0f0f0fU) | (mins >> 6 & 0x03030303U) << 4};
+  std::memcpy(header.sub, sub, sizeof sub);
+  std::memcpy(header.sub_min, sub_min, sizeof sub_min);
 }
 
 struct FileQ8_0 {
@@ -119,7 +131,7 @@ struct FileQ4_K {
     sub_scales_k4(p + 4, h);
   }
   static void words(const std::byte* p, int b, uint32_t* low, uint32_t*) {
-    join_nibbles(p + 16 + b / 2 * 32, b % 2 * 4U, low);
+    join_nibbles(p + 16 + b / 2 * 32, b % 2 * 4, low);
   }
 };
 
@@ -127,9 +139,9 @@ struct FileQ4_K {
 struct FileQ5_K {
   static void header(const std::byte* p, RunHeader& h) { FileQ4_K::header(p, h); }
   static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    join_nibbles(p + 48 + b / 2 * 32, b % 2 * 4U, low);
-    high[0] = 0;
-    for (int g = 0; g < 8; ++g) high[0] |= (word_at(p + 16 + 4 * g) >> b & 0x01010101U) << g;
+    join_nibbles(p + 48 + b / 2 * 32, b % 2 * 4, low);
+    const __m128i first = fields(load128(p + 16), b, 1), second = fields(load128(p + 32), b, 1);
+    high[0] = stack_words<1>(_mm_or_si128(first, _mm_slli_epi16(second, 4)));
   }
 };
 
@@ -143,13 +155,10 @@ struct FileQ6_K {
   static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
     const int half = b / 4;
     const int i = b % 4;
-    join_nibbles(p + half * 64 + i % 2 * 32, i / 2 * 4U, low);
-    high[0] = high[1] = 0;
-    for (int g = 0; g < 4; ++g) {
-      const std::byte* pairs = p + 128 + half * 32 + 4 * g;
-      high[0] |= (word_at(pairs) >> 2 * i & 0x03030303U) << 2 * g;
-      high[1] |= (word_at(pairs + 16) >> 2 * i & 0x03030303U) << 2 * g;
-    }
+    join_nibbles(p + half * 64 + i % 2 * 32, i / 2 * 4, low);
+    const std::byte* pairs = p + 128 + half * 32;
+    high[0] = stack_words<2>(fields(load128(pairs), 2 * i, 3));
+    high[1] = stack_words<2>(fields(load128(pairs + 16), 2 * i, 3));
   }
 };
 

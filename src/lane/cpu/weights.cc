@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 #include <set>
 
 #include "base/check.h"
 #include "gguf/format.h"
+#include "lane/cpu/pack_all.h"
 #include "lane/uses.h"
 
 namespace tw::lane::cpu {
@@ -18,27 +17,16 @@ namespace {
 // How a launch reads a constant.
 enum class Reading : uint8_t { Product, Experts, Heads, HeadsInputRows, Rows, Plain };
 
-// Panels packed by one thread at a time: enough to be worth a turn, few enough to share out.
-constexpr uint64_t kPanelsATurn = 8;
-
-std::byte* allocate(uint64_t bytes) {
-  return static_cast<std::byte*>(std::aligned_alloc(kPackAlign, (bytes + kPackAlign - 1) / kPackAlign * kPackAlign));
-}
-void release(std::byte* bytes) { std::free(bytes); }
-
-}  // namespace
-
-struct WeightStore::Wanted {
+struct Wanted {
   std::string name;
   Reading reading = Reading::Plain;
   uint64_t groups = 1, n = 0, k = 0;
   auto operator<=>(const Wanted&) const = default;
+
+  [[nodiscard]] bool heads() const { return reading == Reading::Heads || reading == Reading::HeadsInputRows; }
 };
 
-namespace {
-
 // Lists what a schedule reads, a line a kind of launch.
-template <class Wanted>
 class Wants {
  public:
   explicit Wants(const Schedule& schedule) : schedule_(schedule) {
@@ -136,73 +124,55 @@ const graph::Constant& WeightStore::constant(std::string_view name) const {
   return found->second;
 }
 
-Result<void> WeightStore::pack_one(const Wanted& wanted, Pool& pool) {
-  const graph::Constant& place = constant(wanted.name);
-  const bool heads = wanted.reading == Reading::Heads || wanted.reading == Reading::HeadsInputRows;
-  const bool input_rows = wanted.reading == Reading::HeadsInputRows;
-  std::vector<float> turned;
-  graph::Rows rows;
+namespace {
+
+// One constant to pack, in the form that its reader wants.
+PackItem item_of(const Wanted& wanted, const graph::Constant& place) {
+  PackItem item;
+  item.input_rows = wanted.reading == Reading::HeadsInputRows;
   if (const auto* stored = std::get_if<graph::Rows>(&place)) {
-    rows = *stored;
+    item.rows = *stored;
+    item.of_file = true;
   } else {
     const std::vector<float>& values = floats(std::get<graph::Values>(place), wanted.name);
     // Only a plain product's values are in graph order; experts and heads are stored as the kernels name them.
-    if (wanted.reading == Reading::Product) turned = transposed(values, wanted.k, wanted.n);
-    const uint64_t cols = input_rows ? wanted.n : wanted.k;
-    rows = rows_of_values(turned.empty() ? values.data() : turned.data(), values.size() / cols, cols);
+    if (wanted.reading == Reading::Product) item.turned = transposed(values, wanted.k, wanted.n);
+    const uint64_t cols = item.input_rows ? wanted.n : wanted.k;
+    item.rows = rows_of_values(item.turned.empty() ? values.data() : item.turned.data(), values.size() / cols, cols);
   }
-  Held held;
   // Rows that hold outputs are turned, which only values of their own can be.
-  const gguf::Format format = input_rows ? gguf::Format::F32 : rows.format;
-  held.shape = heads ? describe_heads(format, wanted.groups, wanted.n, wanted.k)
-                     : describe(format, wanted.n, wanted.k, wanted.groups);
-  const uint64_t bytes = held.shape.bytes();
-  held.bytes = {allocate(bytes), release};
-  if (held.bytes == nullptr) {
-    return refuse(RefusalKind::TooLarge, wanted.name, fmt::format("the machine gives no room for its {} bytes", bytes));
-  }
-  held.shape.data = held.bytes.get();
-  packed_bytes_ += bytes;
-  ItemCounter panels;
-  pool.run([&](unsigned) {
-    const auto next = [&] { return panels.next(held.shape.panels(), kPanelsATurn); };
-    for (Range range = next(); range.begin < range.end; range = next()) {
-      (input_rows ? pack_input_rows : pack)(rows, held.shape, held.bytes.get(), range.begin, range.end);
-    }
-  });
-  (heads ? heads_ : products_).emplace(wanted.name, std::move(held));
-  return {};
+  const gguf::Format format = item.input_rows ? gguf::Format::F32 : item.rows.format;
+  item.shape = wanted.heads() ? describe_heads(format, wanted.groups, wanted.n, wanted.k)
+                              : describe(format, wanted.n, wanted.k, wanted.groups);
+  return item;
 }
 
-Result<void> WeightStore::prepare(const Schedule& schedule, Pool& pool,
-                                  const std::function<void(uint64_t, uint64_t)>& progress,
-                                  const std::function<void(const graph::Rows&)>& packed) {
+}  // namespace
+
+Result<void> WeightStore::prepare(const Schedule& schedule, Pool& pool, const Preparation& preparation) {
   std::vector<Wanted> todo;
-  uint64_t total = 0, done = 0;
-  const auto bytes_of = [this](const Wanted& wanted) {
-    const auto* rows = std::get_if<graph::Rows>(&constant(wanted.name));
-    return rows == nullptr ? uint64_t{0} : rows->count * rows->row_bytes;
-  };
-  for (const Wanted& wanted : Wants<Wanted>(schedule).take()) {
-    const bool is_heads = wanted.reading == Reading::Heads || wanted.reading == Reading::HeadsInputRows;
+  std::vector<PackItem> items;
+  std::unordered_map<std::string, std::vector<float>> values;
+  for (const Wanted& wanted : Wants(schedule).take()) {
     if (wanted.reading == Reading::Rows) continue;
+    const graph::Constant& place = constant(wanted.name);
     if (wanted.reading == Reading::Plain) {
-      const auto* rows = std::get_if<graph::Rows>(&constant(wanted.name));
-      if (rows != nullptr && widened_.count(wanted.name) == 0) widened_.emplace(wanted.name, widened(*rows));
+      const auto* rows = std::get_if<graph::Rows>(&place);
+      if (rows != nullptr && widened_.count(wanted.name) == 0) values.emplace(wanted.name, widened(*rows));
       continue;
     }
-    if ((is_heads ? heads_ : products_).count(wanted.name) != 0) continue;
-    total += bytes_of(wanted);
+    if ((wanted.heads() ? heads_ : products_).count(wanted.name) != 0) continue;
     todo.push_back(wanted);
+    items.push_back(item_of(wanted, place));
   }
-  for (const Wanted& wanted : todo) {
-    TW_TRY_VOID(pack_one(wanted, pool));
-    done += bytes_of(wanted);
-    if (packed) {
-      if (const auto* rows = std::get_if<graph::Rows>(&constant(wanted.name))) packed(*rows);
-    }
-    if (progress) progress(done, total);
+  if (!items.empty()) {
+    TW_TRY(LargeMemory memory, pack_all(items, pool, preparation));
+    packed_bytes_ += memory.size();
+    memory_.push_back(std::move(memory));
   }
+  for (size_t i = 0; i < items.size(); ++i)
+    (todo[i].heads() ? heads_ : products_).emplace(std::move(todo[i].name), items[i].shape);
+  widened_.merge(values);
   return {};
 }
 
@@ -217,8 +187,8 @@ const auto& held_in(const Map& map, std::string_view name) {
 
 }  // namespace
 
-const Packed& WeightStore::product(std::string_view name) const { return held_in(products_, name).shape; }
-const Packed& WeightStore::heads(std::string_view name) const { return held_in(heads_, name).shape; }
+const Packed& WeightStore::product(std::string_view name) const { return held_in(products_, name); }
+const Packed& WeightStore::heads(std::string_view name) const { return held_in(heads_, name); }
 const graph::Rows& WeightStore::rows(std::string_view name) const { return std::get<graph::Rows>(constant(name)); }
 
 const float* WeightStore::values(std::string_view name) const {

@@ -1,0 +1,31 @@
+#pragma once
+
+// Memory for what is read whole in every step: in huge pages where the system gives them, so that filling it takes a
+// fault for 2 MiB and reading it few table entries.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tw::lane::cpu {
+
+class LargeMemory {
+ public:
+  // Zeroed memory at a huge page's boundary that takes no room until it is touched; empty when the system has none.
+  static LargeMemory allocate(uint64_t bytes);
+
+  LargeMemory() = default;
+  LargeMemory(LargeMemory&& other) noexcept;
+  LargeMemory& operator=(LargeMemory&& other) noexcept;
+  ~LargeMemory();
+
+  [[nodiscard]] std::byte* data() const { return bytes_.data(); }
+  [[nodiscard]] uint64_t size() const { return bytes_.size(); }
+  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+
+ private:
+  explicit LargeMemory(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace tw::lane::cpu
