@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
-uint64_t pair_key(Token left, Token right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
-
 }  // namespace
 
 Result<BytePair> BytePair::make(const Vocabulary& vocabulary, const Lexicon& lexicon, const PreTokenizerRow& row,
@@ -33,25 +29,30 @@ Result<void> BytePair::read_merges(const std::vector<std::string>& merges) {
                   "Convert the model again with its tokenizer's merges");
   if (merges.size() > UINT32_MAX)
     return refuse(RefusalKind::TooLarge, kMergesKey, fmt::format("has {} merges, at most 2^32 - 1 fit", merges.size()));
-  rules_.reserve(merges.size());
+  rules_ = MergeTable(merges.size());
+  Token made = kNoToken;
+  std::string joined;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const std::string_view merge = merges[rank];
     const size_t space = merge.find(' ', 1);  // the left part may begin with a space
     if (space == std::string_view::npos || space + 1 == merge.size())
       return refuse(RefusalKind::Malformed, kMergesKey,
                     fmt::format("entry {} is \"{}\", expected two texts with a space between", rank, merge));
-    const std::string joined = std::string(merge.substr(0, space)).append(merge.substr(space + 1));
+    joined.assign(merge.substr(0, space)).append(merge.substr(space + 1));
     const std::string_view parts[] = {merge.substr(0, space), merge.substr(space + 1), joined};
     Token tokens[3] = {};
     for (size_t i = 0; i < 3; ++i) {
-      const std::optional<Token> token = lexicon_->find(parts[i]);
+      // Most vocabularies list what merges make in the order of the merges.
+      const std::optional<Token> token =
+          i == 2 && made != kNoToken ? lexicon_->find_near(parts[i], made + 1) : lexicon_->find(parts[i]);
       if (!token)
         return refuse(RefusalKind::Malformed, kMergesKey,
                       fmt::format("entry {} is \"{}\", but \"{}\" is no token", rank, merge, parts[i]),
                       "Convert the model again; its merges and tokens do not belong together");
       tokens[i] = *token;
     }
-    rules_.emplace(pair_key(tokens[0], tokens[1]), Rule{static_cast<uint32_t>(rank), tokens[2]});
+    made = tokens[2];
+    rules_.add({tokens[0], tokens[1], static_cast<uint32_t>(rank), made});
   }
   return {};
 }
@@ -102,9 +103,9 @@ void BytePair::encode_word(std::string_view word, std::vector<Token>& out) const
     at += bytes;
   }
   merge_pairs<uint32_t>(symbols, [&](const Symbol& left, const Symbol& right) -> std::optional<Merge<uint32_t>> {
-    const auto rule = rules_.find(pair_key(left.token, right.token));
-    if (rule == rules_.end()) return std::nullopt;
-    return Merge<uint32_t>{rule->second.rank, rule->second.token};
+    const MergeRule* rule = rules_.find(left.token, right.token);
+    if (rule == nullptr) return std::nullopt;
+    return Merge<uint32_t>{rule->rank, rule->made};
   });
   for (const Symbol& symbol : symbols) {
     if (symbol.token != kNoToken) {

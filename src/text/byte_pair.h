@@ -6,10 +6,11 @@
 
 #include <array>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "text/lexicon.h"
+#include "text/merge_table.h"
 #include "text/pretokenizer.h"
 #include "text/vocabulary.h"
 
@@ -24,11 +25,6 @@ class BytePair {
   void encode(std::string_view text, std::vector<Token>& out) const;
 
  private:
-  struct Rule {
-    uint32_t rank;
-    Token token;
-  };
-
   BytePair(const Lexicon& lexicon, const PreTokenizerRow& row) : lexicon_(&lexicon), row_(&row), splitter_(row.rules) {}
   Result<void> read_merges(const std::vector<std::string>& merges);
   void find_bytes(std::optional<Token> unknown);
@@ -39,8 +35,8 @@ class BytePair {
   const Lexicon* lexicon_;
   const PreTokenizerRow* row_;
   PreTokenizer splitter_;
-  std::unordered_map<uint64_t, Rule> rules_;  // by left token << 32 | right token
-  std::array<Token, 256> bytes_{};            // the token of each byte, kNoToken where there is none
+  MergeTable rules_;
+  std::array<Token, 256> bytes_{};  // the token of each byte, kNoToken where there is none
 };
 
 }  // namespace tw::text

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/lexicon.h"
 #include "text/vocabulary.h"
 
 namespace tw::text {

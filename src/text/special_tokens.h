@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/lexicon.h"
 #include "text/pretokenizer_table.h"
 #include "text/vocabulary.h"
 

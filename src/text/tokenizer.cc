@@ -8,6 +8,7 @@
 
 #include "text/byte_alphabet.h"
 #include "text/byte_pair.h"
+#include "text/lexicon.h"
 #include "text/sentencepiece.h"
 #include "text/special_splitter.h"
 #include "text/special_tokens.h"
@@ -62,6 +63,14 @@ Result<const PreTokenizerRow*> choose_pretokenizer(Vocabulary& vocabulary, std::
                 "instead of text");
 }
 
+Result<void> check_distinct(const Vocabulary& vocabulary, const Lexicon& lexicon) {
+  if (!lexicon.duplicate()) return {};
+  const auto [first, second] = *lexicon.duplicate();
+  return refuse(RefusalKind::Malformed, "tokenizer.ggml.tokens",
+                fmt::format("tokens {} and {} are both \"{}\", expected each text once", first, second,
+                            vocabulary.tokens[static_cast<size_t>(first)]));
+}
+
 Result<Token> need_unknown(const SpecialTokens& special) {
   if (special.unknown) return *special.unknown;
   return refuse(RefusalKind::Missing, "tokenizer.ggml.unknown_token_id",
@@ -97,6 +106,7 @@ Result<Tokenizer> Tokenizer::make(Vocabulary vocabulary) {
 
   auto impl = std::make_unique<Impl>(std::move(vocabulary), *kind);
   const Vocabulary& words = impl->vocabulary;
+  TW_TRY_VOID(check_distinct(words, impl->lexicon));
   impl->row = row;
   TW_TRY(impl->special, resolve_special_tokens(words, impl->lexicon, *kind, row));
   impl->special.notes.insert(impl->special.notes.begin(), notes.begin(), notes.end());

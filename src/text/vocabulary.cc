@@ -131,31 +131,7 @@ Result<void> check_vocabulary(const Vocabulary& vocabulary) {
       return refuse(RefusalKind::Malformed, id.key,
                     fmt::format("names token {}, the vocabulary has {} tokens", *value, tokens));
   }
-  std::unordered_map<std::string_view, size_t> seen;
-  seen.reserve(tokens);
-  for (size_t i = 0; i < tokens; ++i) {
-    if (vocabulary.tokens[i].empty()) continue;
-    const auto [first, fresh] = seen.emplace(vocabulary.tokens[i], i);
-    if (!fresh)
-      return refuse(RefusalKind::Malformed, kTokensKey,
-                    fmt::format("tokens {} and {} are both \"{}\", expected each text once", first->second, i,
-                                vocabulary.tokens[i]));
-  }
   return {};
-}
-
-Lexicon::Lexicon(const std::vector<std::string>& tokens) {
-  ids_.reserve(tokens.size());
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].empty()) continue;
-    ids_.emplace(tokens[i], static_cast<Token>(i));
-    longest_ = std::max(longest_, tokens[i].size());
-  }
-}
-
-std::optional<Token> Lexicon::find(std::string_view text) const {
-  const auto hit = ids_.find(text);
-  return hit == ids_.end() ? std::nullopt : std::optional<Token>(hit->second);
 }
 
 std::optional<uint8_t> byte_of_hex_token(std::string_view text) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -40,20 +39,8 @@ struct Vocabulary {
 // Reads the keys; types and ranges that do not depend on each other are checked here.
 Result<Vocabulary> read_vocabulary(const gguf::Checkpoint& checkpoint);
 
-// What depends on each other: lengths of the lists, ids in range, no token twice, scores that are numbers.
+// What depends on each other: lengths of the lists, ids in range, scores that are numbers.
 Result<void> check_vocabulary(const Vocabulary& vocabulary);
-
-// Token by text. The texts are kept alive by the vocabulary. An empty text names no token.
-class Lexicon {
- public:
-  explicit Lexicon(const std::vector<std::string>& tokens);
-  [[nodiscard]] std::optional<Token> find(std::string_view text) const;
-  [[nodiscard]] size_t longest() const { return longest_; }  // bytes of the longest token
-
- private:
-  std::unordered_map<std::string_view, Token> ids_;
-  size_t longest_ = 0;
-};
 
 // The byte of a token text such as "<0x0A>".
 std::optional<uint8_t> byte_of_hex_token(std::string_view text);
