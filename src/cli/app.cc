@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -50,12 +51,18 @@ std::string check_whole_number(const std::string& text) {
   if (error == std::errc() && end == text.data() + text.size()) return {};
   return fmt::format("\"{}\" was given, a whole number from 0 on was expected", text);
 }
+std::string check_given(const std::string& text) { return text.empty() ? "an empty text was given" : std::string{}; }
 std::string check_number(const std::string& text) {
   return text.empty() ? "nothing was given, a number was expected" : std::string{};
 }
 
-void check_numbers(CLI::App& verb) {
+// A name or a file cannot be empty (a shell's variable that is not set is); these texts can.
+constexpr std::string_view kMayBeEmpty[] = {"PROMPT", "--prompt", "--stop"};
+
+void check_values(CLI::App& verb) {
   for (CLI::Option* option : verb.get_options()) {
+    const bool may_be_empty = std::ranges::count(kMayBeEmpty, option->get_name()) != 0;
+    if (option->get_type_name() == "TEXT" && !may_be_empty) option->check(CLI::Validator(check_given, ""));
     if (option->get_type_name() == "UINT") option->check(CLI::Validator(check_whole_number, ""));
     if (option->get_type_name() == "FLOAT") option->check(CLI::Validator(check_number, ""));
   }
@@ -64,6 +71,7 @@ void check_numbers(CLI::App& verb) {
 int report(const Refusal& refusal) {
   std::fflush(stdout);
   fmt::print(stderr, "tilewright: {}\n", to_text(refusal));
+  if (refusal.kind == RefusalKind::Interrupted) return kInterrupted;
   return refusal.kind == RefusalKind::Usage ? kUsage : kFailed;
 }
 
@@ -78,7 +86,7 @@ int run_app(int argc, const char* const* argv) {
   for (const VerbRow& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
     actions.emplace_back(sub, verb.setup(*sub));
-    check_numbers(*sub);
+    check_values(*sub);
   }
   try {
     app.parse(argc, argv);

@@ -5,11 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "cli/progress.h"
 
 namespace tw::cli {
 namespace {
@@ -51,6 +57,11 @@ class Scratch {
   std::filesystem::path path_;
 };
 
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 TEST(Cli, HelpTeachesEveryVerb) {
   const Ran help = run({"--help"});
   EXPECT_EQ(help.code, 0);
@@ -81,7 +92,10 @@ TEST(Cli, AWrongCommandLineIsUsage) {
 
 TEST(Cli, AFileThatIsNotThereIsRefusedByName) {
   for (const char* verb : {"run", "inspect", "tokenize", "graph", "plan", "explain", "logits", "bench"}) {
-    const Ran ran = run({verb, "nowhere.gguf"});
+    std::vector<std::string> arguments{verb, "nowhere.gguf"};
+    if (verb == std::string("tokenize") || verb == std::string("logits"))
+      arguments.insert(arguments.end(), {"-p", "a"});
+    const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, 1) << verb;
     EXPECT_THAT(ran.err, HasSubstr("nowhere.gguf")) << verb;
     EXPECT_EQ(ran.out, "") << verb;
@@ -167,11 +181,6 @@ TEST(Cli, ExplainComparesPlans) {
   EXPECT_EQ(run({"explain", kModel, "--diff", "decode", "decode-nothing"}).code, 2);
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The page on the rules holds what the command prints, so that it cannot fall behind.
 TEST(Cli, ThePageOnTheRulesIsWhatTheCommandPrints) {
   const std::string page = read_file("docs/rules.md");
@@ -233,6 +242,140 @@ TEST(Cli, ANumberIsRefusedWhenItIsEmptyNegativeOrTooLarge) {
   EXPECT_EQ(run({"run", "-p", "a", "-n", "1", "--seed", "18446744073709551615"}).code, 0);
 }
 
+TEST(Cli, AnEmptyNameIsRefused) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"inspect", ""},
+                                                {"run", "", "a", "-n", "1"},
+                                                {"run", "-m", "", "-p", "a", "-n", "1"},
+                                                {"run", "-f", ""},
+                                                {"run", "--batch", ""},
+                                                {"tokenize", kModel, "-f", ""},
+                                                {"bench", ""},
+                                                {"explain", kModel, "--why", ""},
+                                                {"explain", kModel, "--why-not", ""},
+                                                {"logits", kModel, "--tokens", ""},
+                                                {"logits", kModel, "--tokens", "1", "-o", ""},
+                                                {"logits", kModel, "--tokens", "1", "--isa", ""},
+                                                {"synth", "--arch", "qwen3", "-o", ""},
+                                                {"quantize", kModel, "", "Q4_0"}}) {
+    const Ran ran = run(wrong);
+    EXPECT_EQ(ran.code, 2) << wrong[0] << " " << wrong[1];
+    EXPECT_EQ(ran.out, "") << wrong[0] << " " << wrong[1];
+  }
+}
+
+TEST(Cli, FlagsThatContradictEachOtherAreUsage) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"run", kModel, "x", "-p", "y"},
+                                                {"run", kModel, "x", "-f", "README.md"},
+                                                {"run", "-m", kModel, "x", "--batch", "README.md"},
+                                                {"tokenize", kModel, "-p", "x", "--ids", "--json"},
+                                                {"tokenize", kModel},
+                                                {"rules", "--json", "--markdown"},
+                                                {"logits", kModel},
+                                                {"logits", kModel, "--tokens", "1", "--chunk", "7", "-b", "9"},
+                                                {"bench", kModel, "--pp", "0", "--tg", "0"}}) {
+    const Ran ran = run(wrong);
+    EXPECT_EQ(ran.code, 2) << wrong[0] << " " << wrong.back();
+    EXPECT_EQ(ran.out, "") << wrong[0] << " " << wrong.back();
+  }
+}
+
+TEST(Cli, NumbersOutOfRangeAreUsageWhetherTheyAreUsedOrNot) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"plan", kModel, "-b", "0"},
+        {"plan", kModel, "-b", "513"},
+        {"explain", kModel, "-t", "100000"},
+        {"logits", kModel, "--tokens", "1", "--chunk", "0"},
+        {"logits", kModel, "--tokens", "1", "--last", "0"},
+        {"logits", kModel, "--tokens", "1,"},
+        {"logits", kModel, "--tokens", "99999999999"},
+        {"bench", kModel, "--pp", "4000000000", "-d", "4000000000"},
+        {"bench", kModel, "--pp", "4", "--tg", "2", "-d", "4294967295"},
+        {"synth", "--arch", "qwen3", "--shape", "layers=99999999999", "-o", "nowhere.gguf"}}) {
+    EXPECT_EQ(run(wrong).code, 2) << wrong[0] << " " << wrong.back();
+  }
+}
+
+TEST(Cli, ADeviceIsNotReplacedByAFile) {
+  // A pipe stands for all that is no regular file, so that a fault costs nobody a device.
+  const Scratch pipe("pipe");
+  ASSERT_EQ(mkfifo(pipe.path().c_str(), 0600), 0);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"synth", "--arch", "qwen3", "-o", pipe.path()},
+        {"quantize", kModel, pipe.path(), "Q4_0"},
+        {"synth", "--arch", "qwen3", "-o", std::filesystem::temp_directory_path().string()}}) {
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.err, HasSubstr("expected a regular file or none"));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe.path()));
+}
+
+// Runs the program in a process of its own, whose standard output is `out`, and tells it to end once it listens.
+struct Ended {
+  int code = -1;
+  bool by_signal = false;
+};
+Ended run_apart(const std::vector<std::string>& arguments, int out, bool interrupt) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(out < 0 ? nowhere : out, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    std::vector<const char*> argv{"tilewright"};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    _exit(run_app(static_cast<int>(argv.size()), argv.data()));
+  }
+  int status = 0;
+  const std::string status_file = "/proc/" + std::to_string(child) + "/status";
+  for (bool sent = !interrupt; !sent && waitpid(child, &status, WNOHANG) == 0; usleep(1000)) {
+    const std::string text = read_file(status_file);
+    const size_t caught = text.find("SigCgt:");
+    if (caught == std::string::npos || (std::stoull(text.substr(caught + 7), nullptr, 16) >> (SIGINT - 1) & 1) == 0)
+      continue;
+    kill(child, SIGINT);
+    sent = true;
+  }
+  if (status == 0) waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status)};
+}
+
+TEST(Cli, CtrlCEndsWithItsOwnCode) {
+  const Scratch prompt("long-prompt.txt");
+  std::ofstream file(prompt.path());
+  for (int i = 0; i < 20000; ++i) file << "once upon a time ";
+  file.close();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", kModel, "-f", prompt.path(), "-c", "200000", "-b", "1"},
+        {"run", kModel, "-p", "a", "-n", "1000000", "-c", "1000000", "--ignore-eos"},
+        {"bench", kModel, "--pp", "100000", "-b", "16", "-r", "1"},
+        {"logits", kModel, "-b", "1", "-c", "200000", "--last", "1", "-p",
+         read_file(prompt.path()).substr(0, 100000)}}) {
+    const Ended ended = run_apart(command, -1, true);
+    EXPECT_EQ(ended.code, 130) << command[0];
+    EXPECT_FALSE(ended.by_signal) << command[0];
+  }
+}
+
+TEST(Cli, WhatCannotBeWrittenIsAFailureAndEndsTheRun) {
+  const int full = open("/dev/full", O_WRONLY);
+  if (full < 0) GTEST_SKIP() << "this system has no /dev/full";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"run", kModel, "-p", "a", "-n", "1000000", "-c", "1000000", "--ignore-eos"},
+        {"inspect", kModel},
+        {"plan", kModel, "--json"},
+        {"tokenize", kModel, "-p", "a"}}) {
+    EXPECT_EQ(run_apart(command, full, false).code, 1) << command[0];
+  }
+  close(full);
+}
+
+TEST(Cli, ProgressSaysHowMuchOfWhatAndHowFast) {
+  EXPECT_EQ(progress_line(uint64_t{3} << 20, uint64_t{12} << 20, 1.5),
+            "preparing weights [#######.......................]  25%  3.0 MiB of 12.0 MiB, 2.0 MiB/s");
+  EXPECT_EQ(progress_line(0, 0, 0), "preparing weights [##############################] 100%  0 B of 0 B, 0 B/s");
+}
+
 TEST(Cli, AnEmptyPromptIsTheBeginningOfAText) {
   const auto json = nlohmann::json::parse(run({"run", "-p", "", "-n", "1", "--json"}).out);
   EXPECT_EQ(json["prompt"], "");
@@ -241,10 +384,14 @@ TEST(Cli, AnEmptyPromptIsTheBeginningOfAText) {
 
 TEST(Cli, APromptOfABatchThatDoesNotFitIsNamed) {
   const Scratch file("long.txt");
-  std::ofstream(file.path()) << "a\nOnce upon a time there was an old woman\n";
+  std::ofstream(file.path()) << "a\n\nOnce upon a time there was an old woman\n";
   const Ran ran = run({"run", kModel, "--batch", file.path(), "-c", "4"});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_THAT(ran.err, HasSubstr("prompt 2 of the batch"));
+  EXPECT_THAT(ran.err, HasSubstr(file.path() + " line 3"));
+  std::ofstream many(file.path());
+  for (int i = 0; i < 65; ++i) many << "a\n";
+  many.close();
+  EXPECT_THAT(run({"run", kModel, "--batch", file.path()}).err, HasSubstr("holds 65 lines"));
 }
 
 TEST(Cli, ARefusalLeavesStdoutEmpty) {

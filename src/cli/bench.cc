@@ -172,11 +172,15 @@ nlohmann::ordered_json report_json(const runtime::Engine& engine, const std::str
 Result<int> bench(const BenchFlags& flags) {
   TW_TRY(runtime::EngineOptions options, flags.engine.options());
   TW_TRY_VOID(flags.profile.check());
+  if (flags.prompt == 0 && flags.decode == 0)
+    return refuse(RefusalKind::Usage, "--pp and --tg", "are both 0, so that nothing is timed");
   if (flags.repeats == 0) return refuse(RefusalKind::Usage, "-r", "is 0, and must be at least 1");
   if (flags.sequences == 0) return refuse(RefusalKind::Usage, "--sequences", "is 0, and must be at least 1");
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model));
-  const uint64_t positions = uint64_t{std::max({flags.prompt, flags.decode, 1U})} + flags.depth;
-  if (options.context == 0) options.context = static_cast<uint32_t>(std::min<uint64_t>(positions, UINT32_MAX));
+  const uint64_t positions = uint64_t{std::max(flags.prompt, flags.decode)} + flags.depth;
+  if (positions > UINT32_MAX)
+    return refuse(RefusalKind::Usage, "-d", fmt::format("and the timed tokens take {} positions together", positions));
+  if (options.context == 0) options.context = static_cast<uint32_t>(positions);
   options.slots = flags.sequences;
   TW_TRY(const auto engine, open_engine(checkpoint, options));
   if (positions > engine->facts().context) {

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/progress.h"
 #include "fuse/rules.h"
 #include "lane/cpu/isa.h"
 
@@ -20,22 +21,11 @@ namespace tw::cli {
 
 namespace {
 
-constexpr uint64_t kShowProgressFrom = uint64_t{64} << 20;
-
 std::string joined(const std::vector<std::string_view>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 Refusal unknown(std::string_view flag, std::string_view value, const std::vector<std::string_view>& known) {
   return refuse(RefusalKind::Usage, flag, fmt::format("does not know \"{}\"", value),
                 fmt::format("It takes one of: {}.", joined(known)));
-}
-
-void show_progress(uint64_t done, uint64_t total) {
-  constexpr uint64_t kWidth = 40;
-  const uint64_t filled = total == 0 ? kWidth : done * kWidth / total;
-  fmt::print(stderr, "\rpreparing weights [{:#<{}}{:.<{}}] {:3}%", "", filled, "", kWidth - filled,
-             total == 0 ? 100 : done * 100 / total);
-  if (done >= total) fmt::print(stderr, "\r{:70}\r", "");
-  std::fflush(stderr);
 }
 
 }  // namespace
@@ -81,6 +71,7 @@ Result<runtime::EngineOptions> EngineFlags::options() const {
   options.threads = threads;
   options.context = context;
   options.chunk = chunk;
+  TW_TRY_VOID(runtime::check(options));
   const auto parsed = lane::parse_numerics(numerics);
   if (!parsed) return unknown("--numerics", numerics, {"int8", "int8x2", "precise"});
   options.numerics = *parsed;
@@ -104,7 +95,8 @@ Result<runtime::EngineOptions> EngineFlags::options() const {
 
 Result<std::unique_ptr<runtime::Engine>> open_engine(const gguf::Checkpoint& checkpoint,
                                                      runtime::EngineOptions options) {
-  if (isatty(STDERR_FILENO) != 0 && checkpoint.file_bytes() >= kShowProgressFrom) options.progress = show_progress;
+  ProgressBar bar;
+  if (isatty(STDERR_FILENO) != 0) options.progress = [&bar](uint64_t done, uint64_t total) { bar.show(done, total); };
   options.interrupted = &interrupted();
   return runtime::Engine::open(checkpoint, options);
 }
@@ -131,18 +123,19 @@ Result<std::vector<runtime::Token>> parse_tokens(const std::string& text) {
   std::vector<runtime::Token> tokens;
   const char* at = text.data();
   const char* end = at + text.size();
-  while (at != end) {
+  while (true) {
     runtime::Token token = 0;
     const auto [after, error] = std::from_chars(at, end, token);
     if (error != std::errc() || (after != end && *after != ',')) {
-      return refuse(RefusalKind::Usage, "--tokens",
-                    fmt::format("holds \"{}\" where a token id was expected", std::string(at, std::min(end, at + 12))),
-                    "Write ids separated by commas: 1,2,3.");
+      return refuse(
+          RefusalKind::Usage, "--tokens",
+          fmt::format("holds \"{}\" where a token id was expected", std::string(at, end - at < 12 ? end : at + 12)),
+          "Write ids separated by commas: 1,2,3.");
     }
     tokens.push_back(token);
-    at = after == end ? end : after + 1;
+    if (after == end) return tokens;
+    at = after + 1;
   }
-  return tokens;
 }
 
 namespace {
@@ -156,6 +149,8 @@ extern "C" void on_interrupt(int signal) {
 }
 
 }  // namespace
+
+void end_early() { interrupt_flag.store(true); }
 
 const std::atomic<bool>& interrupted() {
   static const bool installed = std::signal(SIGINT, on_interrupt) != SIG_ERR;

@@ -41,7 +41,7 @@ struct EngineFlags {
   [[nodiscard]] Result<runtime::EngineOptions> options() const;
 };
 
-// Opens an engine, with a progress bar on stderr when that is a terminal and the weights are many.
+// Opens an engine, with a progress bar on stderr when that is a terminal and preparing the weights takes a while.
 Result<std::unique_ptr<runtime::Engine>> open_engine(const gguf::Checkpoint& checkpoint,
                                                      runtime::EngineOptions options);
 
@@ -56,6 +56,8 @@ Result<std::vector<runtime::Token>> parse_tokens(const std::string& text);
 
 // Set by Ctrl-C from the first call on; a second Ctrl-C ends the process.
 const std::atomic<bool>& interrupted();
+// Sets it, as when what is made cannot be written any more.
+void end_early();
 
 void print_json(const nlohmann::ordered_json& json);
 

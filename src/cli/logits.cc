@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/common.h"
 #include "cli/verb.h"
@@ -18,9 +21,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "logits are written as they lie in memory");
 
 struct LogitsFlags {
-  std::string model, tokens, text, out;
+  std::string model, tokens, out;
+  std::optional<std::string> text;
   uint32_t last = 1;
-  uint32_t chunk = 0;
   EngineFlags engine;
   bool json = false;
 };
@@ -38,25 +41,31 @@ uint64_t hash_of(const std::vector<float>& values) {
 Result<std::vector<runtime::Token>> tokens_of(const LogitsFlags& flags, const gguf::Checkpoint& checkpoint) {
   if (!flags.tokens.empty()) return parse_tokens(flags.tokens);
   TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
-  return tokenizer.encode(flags.text);
+  return tokenizer.encode(*flags.text);
 }
 
 Result<void> write_file(const std::string& path, const std::vector<float>& values) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
   file.close();
-  if (!file) return refuse(RefusalKind::Io, path, fmt::format("{} bytes cannot be written", values.size() * 4));
+  if (!file)
+    return refuse(RefusalKind::Io, path,
+                  fmt::format("{} bytes cannot be written: {}", values.size() * sizeof(float), std::strerror(errno)));
   return {};
 }
 
 Result<int> logits(const LogitsFlags& flags) {
-  TW_TRY(runtime::EngineOptions options, flags.engine.options());
-  if (flags.chunk != 0) options.chunk = flags.chunk;
+  TW_TRY(const runtime::EngineOptions options, flags.engine.options());
+  if (flags.tokens.empty() && !flags.text)
+    return refuse(RefusalKind::Usage, "tokens", "none were given", "Give --tokens 1,2,3 or -p TEXT.");
+  if (flags.last == 0) return refuse(RefusalKind::Usage, "--last", "is 0, and must be at least 1");
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model));
   TW_TRY(const auto tokens, tokens_of(flags, checkpoint));
-  if (tokens.empty()) return refuse(RefusalKind::Usage, "tokens", "there are none", "Give --tokens 1,2,3 or -p TEXT.");
+  if (tokens.empty())
+    return refuse(RefusalKind::Usage, "tokens", "the text has none, and this vocabulary none that begins a text");
   TW_TRY(const auto engine, open_engine(checkpoint, options));
-  const size_t rows = std::min<size_t>(std::max(flags.last, 1U), tokens.size());
+  const size_t rows = std::min<size_t>(flags.last, tokens.size());
   const size_t vocabulary = engine->facts().vocabulary;
   std::vector<float> values;
   values.reserve(rows * vocabulary);
@@ -86,10 +95,12 @@ Action add_logits(CLI::App& app) {
   auto* tokens = app.add_option("--tokens", flags->tokens, "Token ids: 1,2,3");
   auto* text = app.add_option("-p,--prompt", flags->text, "Text to take the tokens from");
   tokens->excludes(text);
-  app.add_option("--last", flags->last, "How many of the last tokens to give logits of")->capture_default_str();
-  app.add_option("--chunk", flags->chunk, "The same as -b: the most rows taken in one step");
+  app.add_option("--last", flags->last, "How many of the last tokens to give logits of (all when there are fewer)")
+      ->capture_default_str();
   app.add_option("-o,--output", flags->out, "Write the logits here: rows of little-endian f32");
   flags->engine.add_to(app);
+  app.add_option("--chunk", flags->engine.chunk, "The same as -b: the most rows taken in one step")
+      ->excludes(app.get_option("--batch-size"));
   app.add_flag("--json", flags->json, "Print as JSON");
   return [flags] { return logits(*flags); };
 }

@@ -106,8 +106,8 @@ Result<int> print_rules(const RulesFlags& flags) {
 Action add_rules(CLI::App& app) {
   auto flags = std::make_shared<RulesFlags>();
   app.add_flag("--families", flags->families, "How often each rule fires on a small model of every family");
-  app.add_flag("--markdown", flags->markdown, "Print as the rows of a table");
-  app.add_flag("--json", flags->json, "Print as JSON");
+  auto* markdown = app.add_flag("--markdown", flags->markdown, "Print as the rows of a table");
+  app.add_flag("--json", flags->json, "Print as JSON")->excludes(markdown);
   return [flags] { return print_rules(*flags); };
 }
 

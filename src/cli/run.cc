@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -90,7 +92,7 @@ Result<int> run_one(const RunFlags& flags, runtime::Engine& engine, const text::
   std::string before = flags.hide_prompt ? std::string{} : request.prompt;
   const auto sink = [&before](std::string_view text) {
     fmt::print("{}{}", std::exchange(before, {}), text);
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) end_early();
   };
   TW_TRY(const runtime::Outcome outcome,
          runtime::generate(engine, tokenizer, request, 0, stream ? runtime::TextSink(sink) : runtime::TextSink{},
@@ -102,16 +104,29 @@ Result<int> run_one(const RunFlags& flags, runtime::Engine& engine, const text::
   return exit_code(outcome.ended);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
+// A request for each line that is not empty.
+Result<std::vector<runtime::Request>> requests_of(const RunFlags& flags) {
+  std::vector<runtime::Request> requests;
+  TW_TRY(const std::string text, read_text(flags.batch_file));
+  size_t number = 0;
   for (size_t at = 0; at < text.size();) {
-    size_t end = text.find('\n', at);
-    if (end == std::string::npos) end = text.size();
+    const size_t end = std::min(text.find('\n', at), text.size());
     const size_t stop = end > at && text[end - 1] == '\r' ? end - 1 : end;
-    if (stop > at) lines.push_back(text.substr(at, stop - at));
+    ++number;
+    if (stop > at) {
+      requests.push_back(flags.request);
+      requests.back().prompt = text.substr(at, stop - at);
+      requests.back().name = fmt::format("{} line {}", flags.batch_file, number);
+    }
     at = end + 1;
   }
-  return lines;
+  if (requests.empty()) return refuse(RefusalKind::Usage, flags.batch_file, "holds no line that is not empty");
+  if (requests.size() > runtime::kMaxSlots)
+    return refuse(RefusalKind::TooLarge, flags.batch_file,
+                  fmt::format("holds {} lines that are not empty, and at most {} run in lock step", requests.size(),
+                              runtime::kMaxSlots),
+                  "Split the file.");
+  return requests;
 }
 
 Result<int> run_batch(const RunFlags& flags, const std::vector<runtime::Request>& requests, runtime::Engine& engine,
@@ -140,37 +155,40 @@ Result<int> run_batch(const RunFlags& flags, const std::vector<runtime::Request>
   return code;
 }
 
-// With -m, what stands first on the command line is the prompt.
-Result<void> settle_positionals(RunFlags& flags) {
-  if (flags.model_option.empty() || flags.model.empty()) return {};
-  if (flags.prompt) {
-    return refuse(RefusalKind::Usage, "-m",
-                  fmt::format("names a model, and \"{}\" and \"{}\" are given besides", flags.model, *flags.prompt),
-                  "With -m only the prompt is given besides.");
+// With -m, what stands first on the command line is the prompt. There is one prompt, or a file of them.
+Result<void> settle_prompt(RunFlags& flags) {
+  if (!flags.model_option.empty() && !flags.model.empty()) {
+    if (flags.prompt) {
+      return refuse(RefusalKind::Usage, "-m",
+                    fmt::format("names a model, and \"{}\" and \"{}\" are given besides", flags.model, *flags.prompt),
+                    "With -m only the prompt is given besides.");
+    }
+    flags.prompt = std::exchange(flags.model, {});
   }
-  flags.prompt = std::exchange(flags.model, {});
+  if (flags.prompt && (flags.prompt_option || flags.prompt_file || !flags.batch_file.empty())) {
+    return refuse(RefusalKind::Usage, "prompt",
+                  fmt::format("is given as \"{}\" and by -p, -f or --batch besides", *flags.prompt), "Give it once.");
+  }
   return {};
 }
 
 Result<int> run(RunFlags flags) {
-  TW_TRY_VOID(settle_positionals(flags));
+  TW_TRY_VOID(settle_prompt(flags));
   TW_TRY_VOID(flags.profile.check());
   TW_TRY(runtime::EngineOptions options, flags.engine.options());
   TW_TRY_VOID(runtime::check(flags.request.sampling));
   std::vector<runtime::Request> requests;
   if (!flags.batch_file.empty()) {
-    TW_TRY(const std::string text, read_text(flags.batch_file));
-    for (std::string& line : lines_of(text)) {
-      requests.push_back(flags.request);
-      requests.back().prompt = std::move(line);
-    }
-    if (requests.empty()) return refuse(RefusalKind::Usage, flags.batch_file, "holds no line that is not empty");
+    TW_TRY(requests, requests_of(flags));
     options.slots = static_cast<uint32_t>(requests.size());
   }
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model_option.empty() ? flags.model : flags.model_option));
-  TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
+  // The tokenizer is made beside the engine: much of opening one waits for memory.
+  auto making = std::async(std::launch::async, [&checkpoint] { return text::Tokenizer::load(checkpoint); });
+  auto engine_made = open_engine(checkpoint, options);
+  TW_TRY(const text::Tokenizer tokenizer, making.get());
   for (const auto& note : tokenizer.notes()) fmt::print(stderr, "tokenizer: {}\n", note);
-  TW_TRY(const auto engine, open_engine(checkpoint, options));
+  TW_TRY(const auto engine, std::move(engine_made));
   const Recording recording(*engine, flags.profile);
   TW_TRY(const int code,
          requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer));

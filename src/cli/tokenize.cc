@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/common.h"
 #include "cli/verb.h"
@@ -13,15 +14,18 @@ namespace tw::cli {
 namespace {
 
 struct TokenizeFlags {
-  std::string model, text, file;
+  std::string model, file;
+  std::optional<std::string> text;
   bool ids = false, json = false, no_special = false;
 };
 
 Result<int> tokenize(const TokenizeFlags& flags) {
+  if (!flags.text && flags.file.empty())
+    return refuse(RefusalKind::Usage, "text", "none was given", "Give one with -p, or a file with -f.");
   TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model));
   TW_TRY(const text::Tokenizer tokenizer, text::Tokenizer::load(checkpoint));
   for (const auto& note : tokenizer.notes()) fmt::print(stderr, "tokenizer: {}\n", note);
-  std::string text = flags.text;
+  std::string text = flags.text.value_or("");
   if (!flags.file.empty()) {
     TW_TRY(text, read_text(flags.file));
   }
@@ -54,8 +58,8 @@ Action add_tokenize(CLI::App& app) {
   auto* file = app.add_option("-f,--file", flags->file, "Read the text from a file (-: standard input)");
   text->excludes(file);
   app.add_flag("--no-special", flags->no_special, "Add no special tokens, and read none in the text");
-  app.add_flag("--ids", flags->ids, "Print the ids alone, on one line");
-  app.add_flag("--json", flags->json, "Print ids and pieces as JSON");
+  auto* ids = app.add_flag("--ids", flags->ids, "Print the ids alone, on one line");
+  app.add_flag("--json", flags->json, "Print ids and pieces as JSON")->excludes(ids);
   return [flags] { return tokenize(*flags); };
 }
 

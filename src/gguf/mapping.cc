@@ -35,19 +35,19 @@ Refusal system_refusal(const std::filesystem::path& path, std::string_view actio
                 fmt::format("the file cannot be {}: {}", action, std::generic_category().message(error)));
 }
 
-std::string_view file_type(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
 uint64_t page_bytes() {
   static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
 }  // namespace
+
+std::string_view file_kind(uint32_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
 
 Result<Mapping> Mapping::open(const std::filesystem::path& path) {
   // Without O_NONBLOCK the opening of a pipe waits for a writer.
@@ -57,7 +57,7 @@ Result<Mapping> Mapping::open(const std::filesystem::path& path) {
   if (::fstat(file.get(), &status) != 0) return system_refusal(path, "examined", errno);
   if (!S_ISREG(status.st_mode))
     return refuse(RefusalKind::Io, path.string(),
-                  fmt::format("found {}, expected a regular file", file_type(status.st_mode)));
+                  fmt::format("found {}, expected a regular file", file_kind(status.st_mode)));
   if (status.st_size == 0)
     return refuse(RefusalKind::Malformed, path.string(), "the file is empty, expected a GGUF file");
   const auto size = static_cast<size_t>(status.st_size);

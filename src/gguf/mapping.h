@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "base/result.h"
 
 namespace tw::gguf {
+
+// "a folder", "a device", ...: what a st_mode that is no regular file's stands for.
+std::string_view file_kind(uint32_t mode);
 
 class Mapping {
  public:

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "gguf/layout.h"
+#include "gguf/mapping.h"
 
 namespace tw::gguf {
 namespace {
@@ -39,10 +41,22 @@ Refusal system_refusal(const std::filesystem::path& path, std::string_view actio
                 fmt::format("the file cannot be {}: {}", action, std::generic_category().message(error)));
 }
 
+// What stands at `path` is replaced when the file is whole, so it must be a regular file or nothing: a device or a pipe
+// would be taken away from all who use it.
+Result<void> check_target(const std::filesystem::path& path) {
+  if (path.empty()) return refuse(RefusalKind::Usage, "output", "the file to write has no name");
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return refuse(RefusalKind::Io, path.string(),
+                fmt::format("found {}, expected a regular file or none", file_kind(status.st_mode)),
+                "Name another file to write.");
+}
+
 // A new file beside `path`, which becomes `path` on commit and is removed when it is not committed.
 class TemporaryFile {
  public:
   static Result<TemporaryFile> create(const std::filesystem::path& path) {
+    TW_TRY_VOID(check_target(path));
     // The process id keeps writers of one folder apart; a file that an ended process left is passed over.
     for (int attempt = 0;; ++attempt) {
       const std::string name = fmt::format("{}.{}-{}.tmp", path.string(), ::getpid(), attempt);

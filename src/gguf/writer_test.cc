@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -160,8 +161,17 @@ TEST_F(WriterFiles, AFolderInTheWayIsRefused) {
   std::filesystem::create_directories(folder_ / "model.gguf" / "inner");
   const Refusal refusal = write(folder_ / "model.gguf", {}, no_tensors()).refusal();
   EXPECT_EQ(refusal.kind, RefusalKind::Io);
-  EXPECT_THAT(refusal.reason, HasSubstr("cannot be put in place"));
+  EXPECT_EQ(refusal.reason, "found a folder, expected a regular file or none");
   EXPECT_THAT(listing(), ::testing::ElementsAre("model.gguf"));
+}
+
+TEST_F(WriterFiles, APipeInTheWayStaysOne) {
+  const std::filesystem::path path = folder_ / "model.gguf";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(write(path, {}, no_tensors()).refusal().reason, "found a pipe, expected a regular file or none");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  EXPECT_THAT(listing(), ::testing::ElementsAre("model.gguf"));
+  EXPECT_EQ(write("", {}, no_tensors()).refusal().kind, RefusalKind::Usage);
 }
 
 TEST(Writer, ASourceWithTheWrongNumberOfBytesIsRefused) {

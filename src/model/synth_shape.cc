@@ -156,9 +156,9 @@ Result<void> set_item(const FamilyInfo& family, std::string_view item, SynthShap
         fmt::format("architecture {} has no such number; it has {}", family.architecture, fmt::join(known, ", ")));
   }
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), found->second);
-  if (error != std::errc{} || end != number.data() + number.size())
+  if (error != std::errc{} || end != number.data() + number.size() || found->second > UINT32_MAX)
     return refuse(RefusalKind::Usage, fmt::format("shape item {}", item),
-                  fmt::format("\"{}\" is not an unsigned number", number));
+                  fmt::format("\"{}\" is not a whole number from 0 to {}", number, UINT32_MAX));
   return {};
 }
 

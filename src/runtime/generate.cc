@@ -209,7 +209,9 @@ Result<std::vector<Outcome>> generate_batch(Engine& engine, const text::Tokenize
     runs.emplace_back(engine, tokenizer, requests[i], static_cast<uint32_t>(i), one);
     if (const auto taken = runs.back().take_prompt(); !taken) {
       Refusal refusal = taken.refusal();
-      refusal.subject = fmt::format("prompt {} of the batch: {}", i + 1, refusal.subject);
+      const std::string name =
+          requests[i].name.empty() ? fmt::format("prompt {} of the batch", i + 1) : requests[i].name;
+      refusal.subject = fmt::format("{}: {}", name, refusal.subject);
       return refusal;
     }
   }

@@ -27,6 +27,7 @@ std::string_view name(Ended ended);
 
 struct Request {
   std::string prompt;
+  std::string name;  // what messages call the prompt; empty: its place in the batch
   uint32_t max_tokens = 256;
   std::vector<std::string> stop;  // none of them empty
   Sampling sampling;
