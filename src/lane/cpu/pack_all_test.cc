@@ -103,7 +103,8 @@ TEST(LargeMemory, IsZeroedAtTheBoundaryOfAHugePage) {
   for (const uint64_t bytes : {uint64_t{1}, kHugePage, 3 * kHugePage + 5}) {
     LargeMemory memory = LargeMemory::allocate(bytes);
     ASSERT_GE(memory.size(), bytes);
-    if (bytes >= kHugePage) EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % kHugePage, 0U);
+    const uint64_t boundary = bytes >= kHugePage ? kHugePage : kPackAlign;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % boundary, 0U);
     EXPECT_EQ(memory.data()[0], std::byte{0});
     EXPECT_EQ(memory.data()[bytes - 1], std::byte{0});
     memory.data()[bytes - 1] = std::byte{7};
