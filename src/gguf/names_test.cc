@@ -1,5 +1,6 @@
 #include "gguf/names.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,8 +35,8 @@ TEST(Quote, EscapesWhatATerminalWouldTakeAsACommand) {
 
 TEST(Quote, ShortensAtAWholeCharacter) {
   EXPECT_EQ(quote(std::string(81, 'x')), "\"" + std::string(80, 'x') + "...\" (81 bytes)");
-  EXPECT_EQ(quote(std::string(79, 'x') + "\xe2\x98\x80y"),
-            "\"" + std::string(79, 'x') + "\xe2\x98\x80...\" (83 bytes)");
+  const std::string most(79, 'x');
+  EXPECT_EQ(quote(fmt::format("{}\xe2\x98\x80y", most)), fmt::format("\"{}\xe2\x98\x80...\" (83 bytes)", most));
 }
 
 TEST(NearNames, AreTheNearestFirst) {

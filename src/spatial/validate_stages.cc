@@ -76,14 +76,15 @@ void check_space(const Program& program, StageId id, const Generic& g, Findings&
 
 // Whether the affine part of a map, at every point of the space, fits 62 bits, so that adding an index cannot wrap.
 bool cannot_wrap(const Generic& g, const ElemAccess& map) {
-  constexpr __int128 kMost = __int128{1} << 62;
-  __int128 low = map.base, high = map.base;
+  __extension__ using Wide = __int128;
+  constexpr Wide kMost = Wide{1} << 62;
+  Wide low = map.base, high = map.base;
   for (int a = 0; a < kAxes; ++a) {
-    const __int128 reach = __int128{map.coef[a]} * static_cast<__int128>(g.extent(static_cast<Axis>(a)) - 1);
+    const Wide reach = Wide{map.coef[a]} * static_cast<Wide>(g.extent(static_cast<Axis>(a)) - 1);
     (reach < 0 ? low : high) += reach;
   }
   if (map.indirect) {
-    const __int128 reach = __int128{map.indirect->stride} * static_cast<__int128>(map.indirect->modulus);
+    const Wide reach = Wide{map.indirect->stride} * static_cast<Wide>(map.indirect->modulus);
     (reach < 0 ? low : high) += reach;
   }
   return low > -kMost && high < kMost;
