@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "gguf/decode.h"
 #include "lane/cpu/pack_blocks.h"
+#include "lane/cpu/pack_small.h"
 #include "lane/cpu/pack_transpose.h"
 
 namespace tw::lane::cpu {
@@ -14,22 +15,21 @@ namespace {
 
 using gguf::Format;
 
-// Formats that are not read often enough to earn a packed layout keep their rows (Layout::Rows).
 constexpr std::array kWeightFormats = {
-    WeightFormat{Format::F32, Layout::F32},       WeightFormat{Format::F16, Layout::F16},
-    WeightFormat{Format::BF16, Layout::BF16},     WeightFormat{Format::Q4_0, Layout::Q4_0},
-    WeightFormat{Format::Q4_1, Layout::Q4_1},     WeightFormat{Format::Q5_0, Layout::Q5_0},
-    WeightFormat{Format::Q5_1, Layout::Q5_1},     WeightFormat{Format::Q8_0, Layout::Q8_0},
-    WeightFormat{Format::Q2_K, Layout::Rows},     WeightFormat{Format::Q3_K, Layout::Rows},
-    WeightFormat{Format::Q4_K, Layout::Q4_K},     WeightFormat{Format::Q5_K, Layout::Q5_K},
-    WeightFormat{Format::Q6_K, Layout::Q6_K},     WeightFormat{Format::Q8_K, Layout::Rows},
-    WeightFormat{Format::IQ1_S, Layout::Rows},    WeightFormat{Format::IQ1_M, Layout::Rows},
-    WeightFormat{Format::IQ2_XXS, Layout::Rows},  WeightFormat{Format::IQ2_XS, Layout::Rows},
-    WeightFormat{Format::IQ2_S, Layout::Rows},    WeightFormat{Format::IQ3_XXS, Layout::Rows},
-    WeightFormat{Format::IQ3_S, Layout::Rows},    WeightFormat{Format::IQ4_NL, Layout::IQ4_NL},
-    WeightFormat{Format::IQ4_XS, Layout::IQ4_XS}, WeightFormat{Format::TQ1_0, Layout::Rows},
-    WeightFormat{Format::TQ2_0, Layout::Rows},    WeightFormat{Format::MXFP4, Layout::MXFP4},
-    WeightFormat{Format::NVFP4, Layout::Rows},
+    WeightFormat{Format::F32, Layout::F32},         WeightFormat{Format::F16, Layout::F16},
+    WeightFormat{Format::BF16, Layout::BF16},       WeightFormat{Format::Q4_0, Layout::Q4_0},
+    WeightFormat{Format::Q4_1, Layout::Q4_1},       WeightFormat{Format::Q5_0, Layout::Q5_0},
+    WeightFormat{Format::Q5_1, Layout::Q5_1},       WeightFormat{Format::Q8_0, Layout::Q8_0},
+    WeightFormat{Format::Q2_K, Layout::Q2_K},       WeightFormat{Format::Q3_K, Layout::Q3_K},
+    WeightFormat{Format::Q4_K, Layout::Q4_K},       WeightFormat{Format::Q5_K, Layout::Q5_K},
+    WeightFormat{Format::Q6_K, Layout::Q6_K},       WeightFormat{Format::Q8_K, Layout::Q8_K},
+    WeightFormat{Format::IQ1_S, Layout::IQ1_S},     WeightFormat{Format::IQ1_M, Layout::IQ1_M},
+    WeightFormat{Format::IQ2_XXS, Layout::IQ2_XXS}, WeightFormat{Format::IQ2_XS, Layout::IQ2_XS},
+    WeightFormat{Format::IQ2_S, Layout::IQ2_XS},    WeightFormat{Format::IQ3_XXS, Layout::IQ3_XXS},
+    WeightFormat{Format::IQ3_S, Layout::IQ3_S},     WeightFormat{Format::IQ4_NL, Layout::IQ4_NL},
+    WeightFormat{Format::IQ4_XS, Layout::IQ4_XS},   WeightFormat{Format::TQ1_0, Layout::TQ2_0},
+    WeightFormat{Format::TQ2_0, Layout::TQ2_0},     WeightFormat{Format::MXFP4, Layout::MXFP4},
+    WeightFormat{Format::NVFP4, Layout::NVFP4},
 };
 
 static_assert(static_cast<int>(Term::Scale) == static_cast<int>(gguf::RunForm::Scale) &&
@@ -73,10 +73,9 @@ void put_headers(const RunRows<L>& rows, std::byte* run) {
   const auto* sub_mins = reinterpret_cast<const std::byte*>(rows.headers[0].sub_min);
   for (uint32_t r = 0; r < kPanel; ++r) {
     const RunHeader& header = rows.headers[r];
-    if constexpr (shape.scale == ScaleType::F16)
-      put(run + 2 * r, header.scale);
-    else
-      put(run + r, static_cast<uint8_t>(header.scale));
+    if constexpr (shape.scale_bytes() == 4) put(run + 4 * r, header.scale);
+    if constexpr (shape.scale_bytes() == 2) put(run + 2 * r, static_cast<uint16_t>(header.scale));
+    if constexpr (shape.scale_bytes() == 1) put(run + r, static_cast<uint8_t>(header.scale));
     if constexpr (shape.min) put(run + shape.min_at() + 2 * r, header.min);
   }
   turn_bytes<shape.subs * shape.blocks>(subs, sizeof(RunHeader), run + shape.subs_at());
@@ -113,13 +112,42 @@ void pack_runs(const PanelSource& source, uint64_t file_run_bytes, uint64_t k, s
 
 using PackRuns = void (*)(const PanelSource&, uint64_t, uint64_t, std::byte*);
 
-// In the order of Layout, from Q8_0 on.
-constexpr PackRuns kPackRuns[kRunLayouts] = {
-    pack_runs<Layout::Q8_0, FileQ8_0>,   pack_runs<Layout::Q4_0, FileQ4_0>,     pack_runs<Layout::Q4_1, FileQ4_1>,
-    pack_runs<Layout::Q5_0, FileQ5_0>,   pack_runs<Layout::Q5_1, FileQ5_1>,     pack_runs<Layout::IQ4_NL, FileQ4_0>,
-    pack_runs<Layout::MXFP4, FileMXFP4>, pack_runs<Layout::Q4_K, FileQ4_K>,     pack_runs<Layout::Q5_K, FileQ5_K>,
-    pack_runs<Layout::Q6_K, FileQ6_K>,   pack_runs<Layout::IQ4_XS, FileIQ4_XS>,
+struct FormatPacker {
+  Format format;
+  PackRuns pack;
 };
+constexpr FormatPacker kPackers[] = {
+    {Format::Q8_0, pack_runs<Layout::Q8_0, FileQ8_0>},
+    {Format::Q4_0, pack_runs<Layout::Q4_0, FileQ4_0>},
+    {Format::Q4_1, pack_runs<Layout::Q4_1, FileQ4_1>},
+    {Format::Q5_0, pack_runs<Layout::Q5_0, FileQ5_0>},
+    {Format::Q5_1, pack_runs<Layout::Q5_1, FileQ5_1>},
+    {Format::IQ4_NL, pack_runs<Layout::IQ4_NL, FileQ4_0>},
+    {Format::MXFP4, pack_runs<Layout::MXFP4, FileMXFP4>},
+    {Format::Q4_K, pack_runs<Layout::Q4_K, FileQ4_K>},
+    {Format::Q5_K, pack_runs<Layout::Q5_K, FileQ5_K>},
+    {Format::Q6_K, pack_runs<Layout::Q6_K, FileQ6_K>},
+    {Format::IQ4_XS, pack_runs<Layout::IQ4_XS, FileIQ4_XS>},
+    {Format::Q2_K, pack_runs<Layout::Q2_K, FileQ2_K>},
+    {Format::Q3_K, pack_runs<Layout::Q3_K, FileQ3_K>},
+    {Format::Q8_K, pack_runs<Layout::Q8_K, FileQ8_K>},
+    {Format::NVFP4, pack_runs<Layout::NVFP4, FileNVFP4>},
+    {Format::TQ1_0, pack_runs<Layout::TQ2_0, FileTernary<gguf::BlockTQ1_0>>},
+    {Format::TQ2_0, pack_runs<Layout::TQ2_0, FileTernary<gguf::BlockTQ2_0>>},
+    {Format::IQ1_S, pack_runs<Layout::IQ1_S, FileIQ1_S>},
+    {Format::IQ1_M, pack_runs<Layout::IQ1_M, FileIQ1_M>},
+    {Format::IQ2_XXS, pack_runs<Layout::IQ2_XXS, FileIQ2_XXS>},
+    {Format::IQ2_XS, pack_runs<Layout::IQ2_XS, FileIQ2Halves<gguf::BlockIQ2_XS>>},
+    {Format::IQ2_S, pack_runs<Layout::IQ2_XS, FileIQ2Halves<gguf::BlockIQ2_S>>},
+    {Format::IQ3_XXS, pack_runs<Layout::IQ3_XXS, FileIQ3_XXS>},
+    {Format::IQ3_S, pack_runs<Layout::IQ3_S, FileIQ3_S>},
+};
+
+PackRuns packer_of(Format format) {
+  const auto* found = std::ranges::find(kPackers, format, &FormatPacker::format);
+  TW_CHECK(found != std::end(kPackers), "no packer of {}", gguf::name(format));
+  return found->pack;
+}
 
 // Transposes k x 16: T is the storage type of one value. Panels that are not full go value by value, as do the inputs
 // past the last whole square.
@@ -148,10 +176,7 @@ void pack_widened(const PanelSource& source, Format format, uint64_t k, std::byt
 void pack_panel(const PanelSource& source, const Packed& shape, std::byte* out) {
   if (is_run(shape.layout)) {
     const gguf::FormatInfo& info = gguf::info(shape.format);
-    kPackRuns[static_cast<int>(shape.layout) - kFirstRunLayout](source, info.block_bytes, shape.k, out);
-  } else if (shape.layout == Layout::Rows) {
-    const uint64_t row_bytes = gguf::bytes_of(shape.format, shape.k);
-    for (uint32_t r = 0; r < source.count; ++r) std::memcpy(out + r * row_bytes, source.row[r], row_bytes);
+    packer_of(shape.format)(source, info.block_bytes, shape.k, out);
   } else if (shape.layout == Layout::F32 && shape.format != Format::F32) {
     pack_widened(source, shape.format, shape.k, out);
   } else if (shape.layout == Layout::F32) {
@@ -178,18 +203,12 @@ uint64_t Packed::panels() const { return groups * group_panels(); }
 
 uint64_t Packed::panel_bytes() const {
   if (is_run(layout)) return k / run_shape(layout).values() * run_shape(layout).bytes();
-  if (layout == Layout::Rows) return kPanel * gguf::bytes_of(format, k);
   return k * kPanel * (layout == Layout::F32 ? 4 : 2);
 }
 
-uint64_t Packed::panel_offset(uint64_t index) const {
-  if (layout != Layout::Rows) return index * panel_bytes();
-  return (index / group_panels() * n + index % group_panels() * kPanel) * gguf::bytes_of(format, k);
-}
+uint64_t Packed::panel_offset(uint64_t index) const { return index * panel_bytes(); }
 
-uint64_t Packed::bytes() const {
-  return layout == Layout::Rows ? groups * n * gguf::bytes_of(format, k) : panels() * panel_bytes();
-}
+uint64_t Packed::bytes() const { return panels() * panel_bytes(); }
 
 Packed describe(Format format, uint64_t n, uint64_t k, uint64_t groups) {
   const Layout layout = layout_of(format);

@@ -18,7 +18,7 @@ namespace tw::lane::cpu {
 static_assert(std::endian::native == std::endian::little, "packed words are little-endian");
 
 struct RunHeader {
-  uint16_t scale = 0;  // f16, or e8m0 in the low byte
+  uint32_t scale = 0;  // f16, f32, or e8m0 in the low byte
   uint16_t min = 0;
   int8_t sub[16] = {};
   uint8_t sub_min[8] = {};

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "lane/cpu/decoded.h"
-
 namespace tw::lane::cpu {
 
 uint64_t items(const ProductPart& part) {
@@ -31,10 +29,9 @@ ProductItem product_item(const ProductArgs& args, uint64_t item) {
 
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   const bool precise = args.words == 0;
-  bool rows_layout = false, integers = false, quantized = false;
+  bool integers = false, quantized = false;
   uint64_t k = 0;
   for (uint32_t p = 0; p < args.part_count; ++p) {
-    rows_layout |= args.parts[p].w.layout == Layout::Rows;
     integers |= !precise && !is_float(args.parts[p].w.layout);
     quantized |= stores_quantized(args.parts[p].y);
     k = args.parts[p].w.k;
@@ -49,7 +46,6 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
   take(scratch.block, quantized ? args.rows * kBlock * sizeof(float) : 0);
   take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
-  take(scratch.decoded, rows_layout ? sizeof(Decoded) : 0);
   take(scratch.unpacked, integers && args.rows >= kBlockFrom ? sizeof(BlockWeights) : 0);
   return scratch;
 }

@@ -54,12 +54,11 @@ size_t scratch_bytes(const ProductArgs& args);
 
 // Scratch as the kernels cut it.
 struct ProductScratch {
-  float* total;        // [rows][16]
-  double* total64;     // [rows][16], precise
-  double* widened;     // [512][16], precise
-  float* block;        // [rows][32], of a quantized result
-  float* widened_x;    // [kWidenedRows][k], of 16-bit x
-  std::byte* decoded;  // a Decoded
+  float* total;      // [rows][16]
+  double* total64;   // [rows][16], precise
+  double* widened;   // [512][16], precise
+  float* block;      // [rows][32], of a quantized result
+  float* widened_x;  // [kWidenedRows][k], of 16-bit x
   BlockWeights* unpacked;
   size_t bytes;
 };

@@ -1,17 +1,17 @@
-// Products beside a streaming read of the same weights: bytes a second at one row, multiply-adds at many.
+// Products beside a streaming read: bytes of packed weights a second at one row and their share of what the same
+// threads read in turn with them, multiply-adds at many rows.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <barrier>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <random>
-#include <thread>
 #include <vector>
 
 #include "base/half.h"
 #include "lane/cpu/pack.h"
+#include "lane/cpu/pool.h"
 #include "lane/cpu/product.h"
 
 namespace tw::lane::cpu {
@@ -53,43 +53,44 @@ struct Setup {
   ProductArgs args;
 };
 
-template <class F>
-void on_threads(benchmark::State& state, int threads, F f) {
-  if (threads == 1) {  // on this thread, so that its processor time is what is measured
-    for (auto _ : state) f(0);
-    return;
+constexpr uint64_t kStreamed = uint64_t{96} << 20;  // far beyond the caches
+
+uint64_t read_bytes(const std::byte* data, uint64_t bytes) {
+  const auto* words = reinterpret_cast<const uint64_t*>(data);
+  uint64_t a = 0, b = 0, c = 0, d = 0;
+  for (uint64_t i = 0; i + 8 <= bytes / 8; i += 8) {
+    a += words[i] ^ words[i + 1];
+    b += words[i + 2] ^ words[i + 3];
+    c += words[i + 4] ^ words[i + 5];
+    d += words[i + 6] ^ words[i + 7];
   }
-  std::barrier start(threads + 1), end(threads + 1);
-  bool stop = false;
-  std::vector<std::thread> pool;
-  for (int t = 0; t < threads; ++t)
-    pool.emplace_back([&, t] {
-      for (;;) {
-        start.arrive_and_wait();
-        if (stop) return;
-        f(t);
-        end.arrive_and_wait();
-      }
-    });
-  for (auto _ : state) {
-    start.arrive_and_wait();
-    end.arrive_and_wait();
-  }
-  stop = true;
-  start.arrive_and_wait();
-  for (std::thread& thread : pool) thread.join();
+  return a + b + c + d;
 }
 
-void multiply(benchmark::State& state, Format format, uint64_t n, uint64_t k, uint64_t m, int words, int threads) {
+// A kernel over its items, spread evenly over threads, each with its scratch.
+class Spread {
+ public:
+  Spread(const ProductArgs& args, int threads) : args_(args), threads_(static_cast<uint64_t>(threads)) {
+    for (int t = 0; t < threads; ++t) scratch_.push_back(std::make_unique<Buffer>(scratch_bytes(args)));
+  }
+  void operator()(int t) const {
+    const auto part = static_cast<uint64_t>(t);
+    const uint64_t count = items(args_);
+    kernel_(args_, {count * part / threads_, count * (part + 1) / threads_}, scratch_[part]->data);
+  }
+
+ private:
+  const ProductArgs& args_;
+  uint64_t threads_;
+  ProductKernel kernel_ = product_kernel(best_isa());
+  std::vector<std::unique_ptr<Buffer>> scratch_;
+};
+
+// Many rows on this thread, by its processor time, so that other work on the machine matters less.
+void multiply(benchmark::State& state, Format format, uint64_t n, uint64_t k, uint64_t m, int words) {
   Setup setup(format, n, k, m, words);
-  const uint64_t count = items(setup.args);
-  std::vector<std::unique_ptr<Buffer>> scratch;
-  for (int t = 0; t < threads; ++t) scratch.push_back(std::make_unique<Buffer>(scratch_bytes(setup.args)));
-  const ProductKernel kernel = product_kernel(best_isa());
-  on_threads(state, threads, [&](int t) {
-    const auto part = static_cast<uint64_t>(t), parts = static_cast<uint64_t>(threads);
-    kernel(setup.args, {count * part / parts, count * (part + 1) / parts}, scratch[part]->data);
-  });
+  const Spread product(setup.args, 1);
+  for (auto _ : state) product(0);
   const double runs = static_cast<double>(state.iterations());
   state.counters["GB/s"] =
       benchmark::Counter(runs * static_cast<double>(setup.weights.size) * 1e-9, benchmark::Counter::kIsRate);
@@ -97,56 +98,53 @@ void multiply(benchmark::State& state, Format format, uint64_t n, uint64_t k, ui
       benchmark::Counter(runs * static_cast<double>(n * k * m) * 1e-9, benchmark::Counter::kIsRate);
 }
 
-void stream(benchmark::State& state, size_t bytes, int threads) {
-  Buffer buffer(bytes);
-  std::fill_n(buffer.data, buffer.size, std::byte{1});
-  std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);
-  on_threads(state, threads, [&](int t) {
-    const auto part = static_cast<size_t>(t), parts = static_cast<size_t>(threads);
-    const auto* words = reinterpret_cast<const uint64_t*>(buffer.data);
-    uint64_t a = 0, b = 0, c = 0, d = 0;
-    for (size_t i = bytes / 8 * part / parts; i + 8 <= bytes / 8 * (part + 1) / parts; i += 8) {
-      a += words[i] ^ words[i + 1];
-      b += words[i + 2] ^ words[i + 3];
-      c += words[i + 4] ^ words[i + 5];
-      d += words[i + 6] ^ words[i + 7];
-    }
-    sums[part * 8] += a + b + c + d;
-  });
-  benchmark::DoNotOptimize(sums.data());
-  state.counters["GB/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(bytes) * 1e-9, benchmark::Counter::kIsRate);
+// One row, in turn with a read of the same bytes, since the speed of memory changes from second to second.
+void decode(benchmark::State& state, Format format, int words, int threads) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kK = 4096;
+  const uint64_t n = kStreamed / packed_bytes(format, 16, kK) * 16;
+  Setup setup(format, n, kK, 1, words);
+  Pool pool(static_cast<unsigned>(threads));
+  const Spread product(setup.args, threads);
+  const auto seconds = [&](const auto& work) {
+    const auto from = Clock::now();
+    pool.run([&](unsigned thread) { work(static_cast<int>(thread)); });
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
+  const auto part = setup.weights.size / static_cast<uint64_t>(threads) / 256 * 256;
+  double reading = 0, multiplying = 0;
+  for (auto _ : state) {
+    reading += seconds([&](int t) { benchmark::DoNotOptimize(read_bytes(setup.weights.data + part * t, part)); });
+    const double time = seconds(product);
+    multiplying += time;
+    state.SetIterationTime(time);
+  }
+  const double bytes = static_cast<double>(state.iterations()) * static_cast<double>(setup.weights.size);
+  state.counters["GB/s"] = bytes / multiplying * 1e-9;
+  state.counters["read GB/s"] = bytes / reading * 1e-9;
+  state.counters["share"] = reading / multiplying;
+  state.counters["bits"] = static_cast<double>(setup.weights.size) * 8 / static_cast<double>(n * kK);
 }
 
-constexpr Format kFormats[] = {Format::Q8_0,   Format::Q4_0,  Format::Q4_K, Format::Q5_K, Format::Q6_K,
-                               Format::IQ4_NL, Format::MXFP4, Format::F16,  Format::F32,  Format::Q3_K};
-constexpr uint64_t kStreamed = uint64_t{192} << 20;  // far beyond the caches
-
-// Rates are by processor time with one thread, so that other work on the machine matters less, else by real time.
-template <class F>
-void add(const std::string& name, int threads, F run) {
-  auto* added = benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, threads); });
-  if (threads > 1) added->UseRealTime();
-}
+constexpr Format kManyRows[] = {Format::Q8_0, Format::Q4_0,   Format::Q4_K,  Format::Q5_K, Format::Q6_K,
+                                Format::Q3_K, Format::IQ4_NL, Format::MXFP4, Format::F16,  Format::F32};
 
 int register_all() {
-  for (const int threads : {1, 2}) {
-    const std::string suffix = "/threads:" + std::to_string(threads);
-    add("stream" + suffix, threads, [](benchmark::State& state, int t) { stream(state, kStreamed, t); });
-    for (const Format format : kFormats)
-      for (const int words : {1, 2})
-        add(fmt::format("decode/{}/words:{}", gguf::name(format), words) + suffix, threads,
-            [=](benchmark::State& state, int t) {
-              const uint64_t k = 4096;
-              const uint64_t n = kStreamed / packed_bytes(format, 16, k) * 16;
-              multiply(state, format, n, k, 1, words, t);
-            });
-  }
-  for (const Format format : kFormats)
+  for (const int threads : {1, 2})
+    for (const WeightFormat& entry : weight_formats())
+      for (const int words : {1, 2}) {
+        if (words == 2 && is_float(entry.layout)) continue;
+        const std::string name = fmt::format("decode/{}/words:{}/threads:{}", gguf::name(entry.format), words, threads);
+        const Format format = entry.format;
+        benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+          decode(state, format, words, threads);
+        })->UseManualTime();
+      }
+  for (const Format format : kManyRows)
     for (const int words : {1, 2})
       for (const uint64_t m : {8, 256})
-        add(fmt::format("prefill/{}/words:{}/rows:{}", gguf::name(format), words, m), 1,
-            [=](benchmark::State& state, int t) { multiply(state, format, 256, 1024, m, words, t); });
+        benchmark::RegisterBenchmark(fmt::format("prefill/{}/words:{}/rows:{}", gguf::name(format), words, m).c_str(),
+                                     [=](benchmark::State& state) { multiply(state, format, 256, 1024, m, words); });
   return 0;
 }
 const int kRegistered = register_all();

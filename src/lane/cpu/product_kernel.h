@@ -58,35 +58,6 @@ struct ProductOf {
     }
   }
 
-  // ---- rows as they lie ----
-  template <Term T>
-  static void decoded_segment(uint32_t blocks, uint64_t block, int words, const Input& in, const Scratch& scratch) {
-    using Source = DecodedSource<S, T>;
-    const Source source{reinterpret_cast<const Decoded*>(scratch.decoded)};
-    if (words == 0) {
-      Widen<S, Source>::run(source, blocks, scratch.widened);
-      precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
-                       scratch.total64);
-    } else if (words == 1) {
-      segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch);
-    } else {
-      segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch);
-    }
-  }
-
-  static void rows_panel(const Packed& w, uint64_t panel, int words, const Input& in, const Scratch& scratch) {
-    using Segment = void (*)(uint32_t, uint64_t, int, const Input&, const Scratch&);
-    static constexpr Segment kSegments[] = {decoded_segment<Term::Scale>, decoded_segment<Term::ScaleMin>,
-                                            decoded_segment<Term::Halves>, decoded_segment<Term::HalvesMin>,
-                                            decoded_segment<Term::TwoScales>};
-    for (uint64_t block = 0; block < w.k / kBlock; block += kSegmentBlocks) {
-      const uint64_t left = w.k / kBlock - block;
-      const auto blocks = static_cast<uint32_t>(left < kSegmentBlocks ? left : kSegmentBlocks);
-      decode_rows(w, panel, block, blocks, *reinterpret_cast<Decoded*>(scratch.decoded));
-      kSegments[static_cast<int>(w.term)](blocks, block, words, in, scratch);
-    }
-  }
-
   // ---- floating-point weights ----
   template <Layout L>
   static void float_panel(const std::byte* panel, uint64_t k, int words, const Input& in, const Scratch& scratch) {
@@ -105,16 +76,16 @@ struct ProductOf {
   // ---- all ----
   static void panel(const Packed& w, uint64_t index, int words, const Input& in, const Scratch& scratch) {
     using Panel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
-    static constexpr Panel kPanels[] = {float_panel<Layout::F32>, float_panel<Layout::F16>, float_panel<Layout::BF16>,
-                                        run_panel<Layout::Q8_0>,  run_panel<Layout::Q4_0>,  run_panel<Layout::Q4_1>,
-                                        run_panel<Layout::Q5_0>,  run_panel<Layout::Q5_1>,  run_panel<Layout::IQ4_NL>,
-                                        run_panel<Layout::MXFP4>, run_panel<Layout::Q4_K>,  run_panel<Layout::Q5_K>,
-                                        run_panel<Layout::Q6_K>,  run_panel<Layout::IQ4_XS>};
-    if (w.layout == Layout::Rows)
-      rows_panel(w, index, words, in, scratch);
-    else
-      kPanels[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](w.data + w.panel_offset(index), w.k, words,
-                                                                          in, scratch);
+    static constexpr Panel kPanels[] = {
+        float_panel<Layout::F32>,  float_panel<Layout::F16>,   float_panel<Layout::BF16>, run_panel<Layout::Q8_0>,
+        run_panel<Layout::Q4_0>,   run_panel<Layout::Q4_1>,    run_panel<Layout::Q5_0>,   run_panel<Layout::Q5_1>,
+        run_panel<Layout::IQ4_NL>, run_panel<Layout::MXFP4>,   run_panel<Layout::Q4_K>,   run_panel<Layout::Q5_K>,
+        run_panel<Layout::Q6_K>,   run_panel<Layout::IQ4_XS>,  run_panel<Layout::Q2_K>,   run_panel<Layout::Q3_K>,
+        run_panel<Layout::Q8_K>,   run_panel<Layout::NVFP4>,   run_panel<Layout::TQ2_0>,  run_panel<Layout::IQ1_S>,
+        run_panel<Layout::IQ1_M>,  run_panel<Layout::IQ2_XXS>, run_panel<Layout::IQ2_XS>, run_panel<Layout::IQ3_XXS>,
+        run_panel<Layout::IQ3_S>};
+    kPanels[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](w.data + w.panel_offset(index), w.k, words, in,
+                                                                        scratch);
   }
 
   // The sums of outputs first.., bias added, of row r to to + r * pitch.

@@ -1,8 +1,7 @@
 #pragma once
 
 // Where a tile of a quantized product takes its weights from: a source answers, block by block, the codes of 16 outputs
-// and their scales. RunSource reads a packed layout and unpacks in registers; DecodedSource reads a segment that
-// decode_rows (decoded.h) unpacked to bytes.
+// and their scales. RunSource reads a packed layout and unpacks in registers.
 //
 // A source has kTerm, kMax (the largest code, codes being unsigned; 0: signed bytes), kOffset (integer = code -
 // offset), and block(b) of the segment, which has
@@ -11,7 +10,6 @@
 //   neg_min()       -M of the term, f32 (of HalvesMin without the sub-minima)
 //   sub(h), sub_min(h)   the integer sub-scale and sub-minimum of half h
 
-#include "lane/cpu/decoded.h"
 #include "lane/cpu/pack_layout.h"
 #include "lane/cpu/simd.h"
 
@@ -20,7 +18,7 @@ namespace tw::lane::cpu {
 template <class S, Layout L>
 struct RunSource {
   static constexpr RunShape kShape = run_shape(L);
-  static constexpr Term kTerm = kShape.subs == 2 ? Term::Halves : kShape.min ? Term::ScaleMin : Term::Scale;
+  static constexpr Term kTerm = kShape.term();
   static constexpr int kMax = kShape.max;
   static constexpr int kOffset = kShape.offset;
   static constexpr uint32_t kBlocks = kShape.blocks;
@@ -42,19 +40,12 @@ struct RunSource {
     uint32_t index;  // within the run
 
     [[gnu::always_inline]] inline V scale() const {
-      V d;
-      if constexpr (kShape.scale == ScaleType::F16) {
-        d = S::load_f16(reinterpret_cast<const uint16_t*>(run));
-      } else {
-        const I e = S::load_u8(reinterpret_cast<const uint8_t*>(run));
-        const I low = S::iadd(S::iset(0x00200000), S::imul(e, S::iset(0x00200000)));  // 2^-128, 2^-127
-        const I high = S::template ishl<23>(S::isub(e, S::iset(1)));
-        d = S::from_bits(S::iselect(S::igreater(e, S::iset(1)), high, low));
-      }
+      if constexpr (kShape.scale == ScaleType::None) return half_e4m3(0);
+      V d = base();
       if constexpr (kShape.subs == 1) d = S::mul(d, S::to_float(sub(0)));
       return d;
     }
-    [[gnu::always_inline]] inline V scale1() const { return scale(); }
+    [[gnu::always_inline]] inline V scale1() const { return half_e4m3(1); }
     [[gnu::always_inline]] inline V neg_min() const {
       const V m = S::load_f16(reinterpret_cast<const uint16_t*>(run + kMinAt));
       if constexpr (kShape.add_min) return m;
@@ -64,48 +55,104 @@ struct RunSource {
       return S::neg(m);
     }
     [[gnu::always_inline]] inline I sub(int half) const {
-      return S::load_i8(reinterpret_cast<const int8_t*>(run + kSubsAt) +
-                        (index * kShape.subs + static_cast<uint32_t>(half)) * kPanel);
+      if constexpr (kShape.sub_type == Subs::Signed)
+        return S::load_i8(reinterpret_cast<const int8_t*>(sub_bytes(half)));
+      return S::iand(S::load_u8(sub_bytes(half)), S::iset(15));
     }
-    [[gnu::always_inline]] inline I sub_min(int) const { return S::izero(); }
+    [[gnu::always_inline]] inline I sub_min(int half) const { return S::template ishr<4>(S::load_u8(sub_bytes(half))); }
     template <int i>
     [[gnu::always_inline]] inline void pair(B& u, B& v) const {
       if constexpr (kShape.low_words == 8) {
         u = S::bload(words + 64 * i);
         v = S::bload(words + 64 * (i + 4));
+      } else if constexpr (kShape.low_words == 4) {
+        nibbles<i>(u, v);
       } else {
-        const B nibbles = S::bset1(15);
-        const B both = S::bload(words + 64 * i);
-        u = S::band(both, nibbles);
-        v = S::band(S::template bshr16<4>(both), nibbles);
-        if constexpr (kShape.high_words == 1) {
-          const B bit = S::bset1(16);
-          const B high = S::bload(words + 256);
-          u = S::bor(u, S::band(S::template bshl16<4 - i>(high), bit));
-          v = S::bor(v, S::band(S::template bshr16<i>(high), bit));
-        }
-        if constexpr (kShape.high_words == 2) {
-          u = S::bor(u, bit_pair<i>(S::bload(words + 256)));
-          v = S::bor(v, bit_pair<i>(S::bload(words + 320)));
-        }
-        if constexpr (kShape.codes == Codes::Iq4) {
-          u = S::blookup(kIq4Values, u);
-          v = S::blookup(kIq4Values, v);
-        }
-        if constexpr (kShape.codes == Codes::Mxfp4) {
-          u = S::blookup(kMxfp4Values, u);
-          v = S::blookup(kMxfp4Values, v);
-        }
+        bit_pairs<i>(u, v);
+      }
+      if constexpr (kShape.codes == Codes::Table) {
+        u = S::blookup(kShape.table, u);
+        v = S::blookup(kShape.table, v);
       }
     }
 
    private:
-    // Bits 2i and 2i + 1 of each byte, to bits 4 and 5.
+    [[gnu::always_inline]] inline const uint8_t* sub_bytes(int half) const {
+      return reinterpret_cast<const uint8_t*>(run + kSubsAt) +
+             (index * kShape.subs + static_cast<uint32_t>(half)) * kPanel;
+    }
+
+    // d of the run.
+    [[gnu::always_inline]] inline V base() const {
+      if constexpr (kShape.scale == ScaleType::F32) return S::load(reinterpret_cast<const float*>(run));
+      if constexpr (kShape.scale == ScaleType::E8M0Half) {
+        const I e = S::load_u8(reinterpret_cast<const uint8_t*>(run));
+        const I low = S::template ishl<21>(S::iadd(e, S::iset(1)));  // 2^-128 and 2^-127; less than the other from 2 on
+        return S::from_bits(S::imax(S::template ishl<23>(S::isub(e, S::iset(1))), low));
+      }
+      const V d = S::load_f16(reinterpret_cast<const uint16_t*>(run));
+      if constexpr (kShape.scale == ScaleType::F16Quarter) return S::mul(d, S::set(0.25f));
+      if constexpr (kShape.scale == ScaleType::F16Eighth) return S::mul(d, S::set(0.125f));
+      return d;
+    }
+    // The bits of E4M3 where those of an f32 with as many bits of mantissa are, denormals too, are 2^-120 of the
+    // number.
+    [[gnu::always_inline]] inline V half_e4m3(int half) const {
+      return S::mul(S::from_bits(S::template ishl<20>(S::load_u8(sub_bytes(half)))), S::set(0x1p119f));
+    }
+
     template <int i>
-    [[gnu::always_inline]] static inline B bit_pair(B high) {
-      if constexpr (i < 2) return S::band(S::template bshl16<4 - 2 * i>(high), S::bset1(0x30));
-      if constexpr (i == 2) return S::band(high, S::bset1(0x30));
-      return S::band(S::template bshr16<2>(high), S::bset1(0x30));
+    [[gnu::always_inline]] inline void nibbles(B& u, B& v) const {
+      const B both = S::bload(words + 64 * i);
+      if constexpr (kShape.codes == Codes::Doubled) {
+        u = S::band(S::template bshl16<1>(both), S::bset1(30));
+        v = S::band(S::template bshr16<3>(both), S::bset1(30));
+      } else {
+        u = S::band(both, S::bset1(15));
+        v = S::band(S::template bshr16<4>(both), S::bset1(15));
+      }
+      if constexpr (kShape.high_words == 1) {
+        const B high = S::bload(words + 256);
+        u = S::bor(u, moved<i, 4, 0x10>(high));
+        v = S::bor(v, moved<i + 4, 4, 0x10>(high));
+      }
+      if constexpr (kShape.high_words == 2) {
+        u = S::bor(u, moved<2 * i, 4, 0x30>(S::bload(words + 256)));
+        v = S::bor(v, moved<2 * i, 4, 0x30>(S::bload(words + 320)));
+      }
+    }
+
+    template <int i>
+    [[gnu::always_inline]] inline void bit_pairs(B& u, B& v) const {
+      constexpr bool kTernary = kShape.codes == Codes::Ternary;
+      constexpr int kTo = kTernary ? 3 : 0;
+      u = moved<2 * i, kTo, 3 << kTo>(S::bload(words));
+      v = moved<2 * i, kTo, 3 << kTo>(S::bload(words + 64));
+      if constexpr (kTernary) {
+        constexpr int kEighth = kShape.subs == 2 ? i / 2 : 0;
+        u = S::bor(u, offset<kEighth>(0));
+        v = S::bor(v, offset<kEighth>(kShape.subs - 1));
+      }
+      if constexpr (kShape.high_words == 1) {
+        const B high = S::bload(words + 128);
+        u = S::bor(u, moved<i, 2, 4>(high));
+        v = S::bor(v, moved<i + 4, 2, 4>(high));
+      }
+    }
+
+    // 2 in every byte of the rows whose bit 4 + n of the sub-scale's byte is set.
+    template <int n>
+    [[gnu::always_inline]] inline B offset(int half) const {
+      const I set = S::template isar<31>(S::template ishl<27 - n>(S::load_u8(sub_bytes(half))));
+      return S::band(S::b_of(set), S::bset1(2));
+    }
+
+    // The bits of `mask` of each byte, from bit `from` to bit `to`.
+    template <int from, int to, int mask>
+    [[gnu::always_inline]] static inline B moved(B bytes) {
+      if constexpr (from < to) bytes = S::template bshl16<to - from>(bytes);
+      if constexpr (from > to) bytes = S::template bshr16<from - to>(bytes);
+      return S::band(bytes, S::bset1(mask));
     }
   };
 
@@ -115,36 +162,6 @@ struct RunSource {
     const std::byte* from = at + run * kBytes;
     return {from, from + kBlocksAt + index * kBlockBytes, index};
   }
-};
-
-template <class S, Term T>
-struct DecodedSource {
-  static constexpr Term kTerm = T;
-  static constexpr int kMax = 0;
-  static constexpr int kOffset = 0;
-  using V = typename S::V;
-  using I = typename S::I;
-  using B = typename S::B;
-
-  const Decoded* decoded;
-
-  struct Block {
-    const Decoded* d;
-    uint32_t b;
-
-    [[gnu::always_inline]] inline V scale() const { return S::load(d->scale[b]); }
-    [[gnu::always_inline]] inline V scale1() const { return S::load(d->scale1[b]); }
-    [[gnu::always_inline]] inline V neg_min() const { return S::load(d->neg_min[b]); }
-    [[gnu::always_inline]] inline I sub(int half) const { return S::iload(d->sub[b][half]); }
-    [[gnu::always_inline]] inline I sub_min(int half) const { return S::iload(d->sub_min[b][half]); }
-    template <int i>
-    [[gnu::always_inline]] inline void pair(B& u, B& v) const {
-      u = S::bload(d->codes[b][i]);
-      v = S::bload(d->codes[b][i + 4]);
-    }
-  };
-
-  [[gnu::always_inline]] inline Block block(uint32_t b) const { return {decoded, b}; }
 };
 
 }  // namespace tw::lane::cpu

@@ -23,11 +23,10 @@ struct SegmentTile {
   // Signed codes are raised by 128 where unsigned ones are cheaper. What codes exceed integers by is taken off the sum.
   static constexpr bool kRaise = kSignedCodes && (kWords == 2 || S::kSignedByOffset);
   static constexpr int kExcess = kRaise ? 128 : Source::kOffset;
-  static constexpr bool kPairs = kWords == 1 && !kSignedCodes && S::kPairSums;
   // Steps of pair() after which 16-bit sums could overflow in the following one.
   static constexpr int kStepSum = (kHalves ? 2 : 4) * 127 * (Source::kMax == 0 ? 1 : Source::kMax);
   static constexpr int kFlush = 4 * kStepSum <= 32767 ? 4 : 2 * kStepSum <= 32767 ? 2 : 1;
-  static_assert(!kPairs || kStepSum <= 32767);
+  static constexpr bool kPairs = kWords == 1 && !kSignedCodes && S::kPairSums && kStepSum <= 32767;
 
   struct Sums {
     I s[kRows][kSums];
