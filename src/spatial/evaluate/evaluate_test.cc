@@ -379,6 +379,41 @@ TEST(Faults, ACountOutsideItsRangeStopsBeforeAnythingRuns) {
   EXPECT_THAT(*memory.reals("sum"), ElementsAre(12));
 }
 
+// y = the two tiles of tile row i of x, which has five rows of eight.
+Program row_of_tiles() {
+  Builder b(toy(), Precision::F32);
+  const TensorId x = b.tensor("x", TensorRole::Input, 5, 8, Precision::F32, GivenInit{});
+  const TensorId i = b.tensor("i", TensorRole::Input, 1, 1, Precision::I32, GivenInit{});
+  const TensorId y = b.tensor("y", TensorRole::Output, 4, 8, Precision::F32);
+  const BufferId row = b.buffer("row", 1, Precision::I32);
+  const BufferId in = b.buffer("in", 2, Precision::F32), out = b.buffer("out", 2, Precision::F32);
+  b.load("load_i", i, {}, row);
+  b.load("load", x, {.indirect = IndirectTile{.index = row, .tile_stride = 2, .high = 1}}, in);
+  GenericStage copy = b.compute("copy", {rows(4), cols(8)});
+  const Expr value = copy.read(in, ident(8));
+  copy.write(out, value);
+  b.store("store", out, y, {});
+  return good(std::move(b).finish({.name = "row_of_tiles", .items = one_item(2), .claim = exact()}));
+}
+
+TEST(Evaluator, ALoadThatFaultsHalfwayLeavesNothingInThePageOfTheNextRun) {
+  const Program program = row_of_tiles();
+  Memory memory(program.tile);
+  ASSERT_TRUE(memory.set(program.tensors[0], std::vector<double>(40, 7.0)).ok());
+  ASSERT_TRUE(memory.set(program.tensors[1], std::vector<int64_t>{0}).ok());
+  Result<Evaluator> evaluator = Evaluator::compile(program);
+  ASSERT_TRUE(evaluator.ok());
+  memory.find("x")->written[1] = false;
+  const auto halfway = good(evaluator->run(memory));
+  ASSERT_TRUE(halfway.fault.has_value());
+  EXPECT_EQ(halfway.fault->kind, FaultKind::UnwrittenRead);
+  ASSERT_TRUE(memory.set(program.tensors[1], std::vector<int64_t>{1}).ok());
+  ASSERT_FALSE(good(evaluator->run(memory)).fault);
+  std::vector<double> one_row(32, 0.0);  // tile row 1 of x has the fifth row alone
+  std::fill_n(one_row.begin(), 8, 7.0);
+  EXPECT_EQ(*memory.reals("y"), one_row);
+}
+
 TEST(Evaluator, RefusesWhatCannotRun) {
   Program program = good(spatial::testing::flat_add(toy(), 7));
   program.stages[0].outs[0] = BufferId{99};

@@ -448,7 +448,7 @@ bool Nest<Lanes>::locate(uint32_t operand, size_t lane, size_t n, Place& place) 
 template <class Lanes>
 bool Nest<Lanes>::check_indices(uint32_t operand, const int64_t* values, size_t n, uint64_t modulus) {
   for (size_t i = 0; i < n; ++i)
-    if (static_cast<uint64_t>(values[i]) >= modulus)
+    if (values[i] < 0 || static_cast<uint64_t>(values[i]) >= modulus)
       return fail(FaultKind::IndexRange, reads_[operand].page, values[i], 0, static_cast<int64_t>(modulus - 1));
   return true;
 }

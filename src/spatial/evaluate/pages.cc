@@ -30,7 +30,7 @@ std::byte* PageQueue::blank(bool keep) {
     if (blank_ == Blank::Poison) fill_poison(dtype_, page.codes.data(), tile_.rows * width_);
     page.fresh = false;
   }
-  opened_rows_ = tile_.rows;
+  page.used_rows = opened_rows_ = tile_.rows;
   return page.codes.data();
 }
 
@@ -50,6 +50,7 @@ void PageQueue::fill_tile(uint64_t number, const std::byte* tile, uint64_t rows)
   std::byte* to = page.codes.data() + number * run;
   for (uint64_t r = 0; r < rows; ++r) std::memcpy(to + r * pitch, tile + r * run, run);
   for (uint64_t r = rows; r < page.used_rows; ++r) std::memset(to + r * pitch, 0, run);
+  page.used_rows = std::max(page.used_rows, rows);
   opened_rows_ = std::max(opened_rows_, rows);
 }
 

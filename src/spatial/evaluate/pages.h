@@ -36,7 +36,7 @@ class PageQueue {
  private:
   struct Page {
     std::vector<std::byte> codes;
-    uint64_t used_rows = 0;  // rows that a load may have left something in
+    uint64_t used_rows = 0;  // rows that may hold something, of a page that was never pushed too
     bool fresh = true;
   };
   Page& next() { return pages_[(head_ + count_) % pages_.size()]; }
@@ -47,7 +47,7 @@ class PageQueue {
   Blank blank_;
   std::vector<Page> pages_;
   uint64_t head_ = 0, count_ = 0;
-  uint64_t opened_rows_ = 0;
+  uint64_t opened_rows_ = 0;  // the same of what the page to be pushed was given
 };
 
 }  // namespace tw::spatial::evaluate
