@@ -68,6 +68,8 @@ void check_capabilities(const CheckContext& context, Report& report) {
   if (program.target != target.name || program.tile != target.tile)
     report.add(fmt::format("was lowered for {} of {}x{} tiles, not for {} of {}x{}", program.target, program.tile.rows,
                            program.tile.cols, target.name, target.tile.rows, target.tile.cols));
+  if (!target.has(program.accumulator))
+    report.add(fmt::format("accumulates in {}, which target {} does not have", name(program.accumulator), target.name));
   for (uint32_t i = 0; i < program.buffers.size(); ++i)
     if (!target.has(program.buffers[i].dtype))
       report.add(BufferId{i},

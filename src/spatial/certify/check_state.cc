@@ -7,8 +7,12 @@
 namespace tw::spatial {
 namespace {
 
-constexpr uint64_t kMostTilesWalked = uint64_t{1} << 26;
 constexpr uint64_t kAfterAll = UINT64_MAX;
+
+std::string round_text(uint64_t sub_block, uint64_t block) {
+  const auto number = [](uint64_t n) { return n == kAfterAll ? std::string("the last") : fmt::format("{}", n); };
+  return fmt::format("sub-block {}, block {}", number(sub_block), number(block));
+}
 
 // ---- what a page holds, as a number: equal numbers, equal contents in the same round of the nest ----
 
@@ -117,7 +121,12 @@ struct Write {
 class StateOrder {
  public:
   StateOrder(const CheckContext& context, const PageContents& contents, const StateMoves& moves, Report& report)
-      : context_(context), program_(context.program), contents_(contents), moves_(moves), report_(report) {
+      : context_(context),
+        program_(context.program),
+        contents_(contents),
+        moves_(moves),
+        report_(report),
+        walked_(program_.stages.size()) {
     collect_writes();
   }
 
@@ -127,17 +136,19 @@ class StateOrder {
     follows_ = &follows;
     bit_ = bit;
     const AccessPattern& pattern = *program_.at(load).pattern();
-    for (const StageId store : moves_.stores)
-      if (!context_.outside[index(store)]) check_pair(load, pattern, store);
-    if (!pattern.origin.indirect) check_tiles(load, pattern);
+    bool walk = false;
+    for (const StageId store : moves_.stores) {
+      walked_[index(store)] = !context_.outside[index(store)] && check_pair(load, pattern, store);
+      walk = walk || walked_[index(store)];
+    }
+    if (walk) check_tiles(load, pattern);
   }
 
  private:
   void collect_writes() {
     for (const StageId store : moves_.stores) {
       const AccessPattern& pattern = *program_.at(store).pattern();
-      if (context_.outside[index(store)] || pattern.origin.indirect) continue;
-      if (tiles_an_item(program_, pattern) * program_.work.items.size() > kMostTilesWalked) continue;  // coverage's
+      if (context_.outside[index(store)] || tiles_of_items(program_, pattern) > kMostTilesWalked) continue;  // others'
       const Issue issue = runs(program_, program_.at(store));
       const bool in_round = issue.per_sub_block || program_.work.plan.sub_blocks() == 1;
       for (uint64_t i = 0; i < program_.work.items.size(); ++i)
@@ -150,23 +161,27 @@ class StateOrder {
 
   [[nodiscard]] bool waits(StageId store) const { return ((*follows_)[index(store)] >> bit_ & 1) != 0; }
 
-  // Where data decides an address, the two must be the same address, or never meet.
-  void check_pair(StageId load, const AccessPattern& pattern, StageId store) {
+  // Where data decides an address, the two must be the same address, or never meet. Answers whether they are to be
+  // compared tile by tile: of one address, round by round, each index at its low bound.
+  bool check_pair(StageId load, const AccessPattern& pattern, StageId store) {
     const AccessPattern& other = *program_.at(store).pattern();
-    if (!pattern.origin.indirect && !other.origin.indirect) return;  // tile by tile
+    if (!pattern.origin.indirect && !other.origin.indirect) return true;
     const Interval reads = context_.reach[index(load)], stored = context_.reach[index(store)];
-    if (meet(reads, stored).empty()) return;
+    if (meet(reads, stored).empty()) return false;
     if (!contents_.same_address(pattern, other)) {
       report_.add(load, fmt::format("reads tiles {} to {} where data says, and {} writes {} to {} in the same section",
                                     reads.low, reads.high, program_.at(store).name, stored.low, stored.high));
     } else if (!waits(store)) {
       report_.add(load,
                   fmt::format("reads the tiles that {} writes, which does not wait for it", program_.at(store).name));
+    } else {
+      return true;
     }
+    return false;
   }
 
   void check_tiles(StageId load, const AccessPattern& pattern) {
-    if (tiles_an_item(program_, pattern) * program_.work.items.size() > kMostTilesWalked) {
+    if (tiles_of_items(program_, pattern) > kMostTilesWalked) {
       report_.add(load, fmt::format("reads more than the {} tiles that are walked", kMostTilesWalked));
       return;
     }
@@ -182,6 +197,7 @@ class StateOrder {
     const auto from = std::lower_bound(writes_.begin(), writes_.end(), read.tile,
                                        [](const Write& write, uint64_t tile) { return write.tile < tile; });
     for (auto write = from; write != writes_.end() && write->tile == read.tile; ++write) {
+      if (!walked_[index(write->store)]) continue;
       const std::string_view store = program_.at(write->store).name;
       if (write->item != item) {
         report_.add_item(load, item,
@@ -196,8 +212,8 @@ class StateOrder {
       if (std::pair(read.sub_block, read.block) > std::pair(write->sub_block, write->block)) {
         report_.add_item(
             load, item,
-            fmt::format("reads tile {} in sub-block {}, block {}, which {} writes in sub-block {}, block {}", read.tile,
-                        read.sub_block, read.block, store, write->sub_block, write->block));
+            fmt::format("reads tile {} in {}, which {} writes in {}", read.tile, round_text(read.sub_block, read.block),
+                        store, round_text(write->sub_block, write->block)));
         return true;
       }
     }
@@ -209,7 +225,9 @@ class StateOrder {
   const PageContents& contents_;
   const StateMoves& moves_;
   Report& report_;
-  std::vector<Write> writes_;
+  std::vector<Write> writes_;  // by tile
+  // Of the load that is looked at:
+  std::vector<bool> walked_;  // by stage: a store that it is compared with tile by tile
   const std::vector<uint64_t>* follows_ = nullptr;
   uint32_t bit_ = 0;
 };

@@ -5,9 +5,6 @@
 namespace tw::spatial {
 namespace {
 
-// More tiles than this are not walked: no section of a real step comes near.
-constexpr uint64_t kMostTilesWalked = uint64_t{1} << 26;
-
 struct Owned {
   uint64_t tile = 0;
   uint64_t item = 0;
@@ -43,9 +40,10 @@ bool inside(const TileRect& rect, TileGrid grid) {
 // Sorted; nothing when there are more than can be walked. Rectangles outside are the validator's to report.
 std::optional<std::vector<Owned>> owned_by_rectangle(const Program& program, TileGrid grid) {
   uint64_t total = 0;
-  for (const WorkItem& item : program.work.items)
+  for (const WorkItem& item : program.work.items) {
     if (inside(item.out, grid)) total += item.out.rows * item.out.cols;
-  if (total > kMostTilesWalked) return std::nullopt;
+    if (total > kMostTilesWalked) return std::nullopt;
+  }
   std::vector<Owned> all;
   all.reserve(total);
   for (uint64_t i = 0; i < program.work.items.size(); ++i) {
@@ -89,9 +87,9 @@ std::optional<std::vector<Owned>> written_by_items(const CheckContext& context, 
   const Program& program = context.program;
   uint64_t total = 0;
   for (const StageId id : stores) {
-    const uint64_t tiles = tiles_an_item(program, *program.at(id).pattern());
+    const uint64_t tiles = tiles_of_items(program, *program.at(id).pattern());
     if (context.outside[index(id)] || tiles > kMostTilesWalked) return std::nullopt;
-    total += tiles * program.work.items.size();
+    total += tiles;
     if (total > kMostTilesWalked) return std::nullopt;
   }
   std::vector<Owned> all;

@@ -128,6 +128,8 @@ const std::vector<Mutation>& mutations() {
        "needs indirect_tiles"},
       {"a precision that the target lacks", add, [](Program&, Target& t) { t.precisions.erase(Precision::Bf16); },
        "capabilities", "is bf16"},
+      {"an accumulator that the target lacks", add, [](Program&, Target& t) { t.precisions.erase(Precision::F32); },
+       "capabilities", "accumulates in f32"},
       {"an operand of a product that the target does not multiply", product,
        [](Program&, Target& t) { t.matmul_operands.erase(Precision::Bf16); }, "capabilities",
        "multiplies tiles of bf16"},
@@ -187,6 +189,20 @@ const std::vector<Mutation>& mutations() {
        "tile 2 at (2, 0) is stored by item 0 too", "stale_read"},
       {"equal tiles when each index is at its low bound", [] { return testing::scattered_rows(kToy, 3); },
        [](Program&, Target&) {}, "coverage", "tile 0 at (0, 0) is stored by item 0 too, each index at its low bound"},
+      {"an output stored once a block, and data counts the blocks", counted,
+       [](Program& p, Target&) {
+         // The pages of the blocks are copied out as well.
+         p.tensors.push_back({"copy", TensorRole::Output, 1, p.tensors[0].cols, p.tensors[0].dtype, ExternalInit{}});
+         p.buffers.push_back(buffer(p, "in_x"));
+         p.buffers.back().name = "copied";
+         const BufferId from = stage(p, "load_x").outs[0], to{static_cast<uint32_t>(p.buffers.size() - 1)};
+         const TensorId copy{static_cast<uint32_t>(p.tensors.size() - 1)};
+         const AccessPattern where = pattern(p, "load_x");
+         p.stages.push_back({"copy", Compute{Generic{flat(4), {at(0)}, arg(0)}}, {from}, {to}});
+         p.stages.push_back({"store_copy", Store{copy, where}, {to}, {}});
+         p.edges = derive_edges(p);
+       },
+       "coverage", "stores an output once a block, and the number of blocks is data"},
       // ---- the order of state ----
       {"a stale read: another item's tile", states,
        [](Program& p, Target&) { pattern(p, "load_state").origin.base = 1; }, "state order",
@@ -210,6 +226,13 @@ const std::vector<Mutation>& mutations() {
          stage(p, "more").ins.clear();
        },
        "state order", "does not wait for it", "page_left"},
+      {"a stale read: the row that the sub-block before scattered", update,
+       [](Program& p, Target&) {
+         p.work.plan.per_site_n = 2;
+         for (const auto* name : {"load_row_gather", "load_row_scatter", "gather_state", "scatter_state"})
+           pattern(p, name).origin.steps.push_back({LoopVar::SubW, 0});
+       },
+       "state order", "in sub-block 1, block 0, which scatter_state writes in sub-block 0", "stale_read"},
       // ---- element maps ----
       {"a map one element past its page", add, [](Program& p, Target&) { generic(p, "add").ins[0] = at(26); }, "reads",
        "reads elements 26 to 32 of a page of 32", "page_offset"},

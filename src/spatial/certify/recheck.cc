@@ -51,6 +51,7 @@ class Recheck {
     if (!std::equal(c_.checks.begin(), c_.checks.end(), kCertificateChecks.begin(), kCertificateChecks.end()))
       fault("the certificate lists {} checks, expected the {} there are", c_.checks.size(), kCertificateChecks.size());
     if (p_.tile != target_.tile) fault("the program is of {}x{} tiles", p_.tile.rows, p_.tile.cols);
+    if (!target_.precisions.contains(p_.accumulator)) fault("the target lacks {} sums", name(p_.accumulator));
     for (const Capability capability : required_capabilities(p_))
       if (!target_.capabilities.contains(capability)) fault("the target lacks {}", name(capability));
     for (const Stage& stage : p_.stages)
@@ -238,6 +239,8 @@ class Recheck {
       uint64_t written = 0;
       for (const Stage& s : p_.stages) {
         if (!s.store() || s.tensor() != TensorId{t}) continue;
+        if (output && p_.work.k_trip && names(s, LoopVar::KBlock))
+          fault("{} stores {} once a block, and data counts the blocks", s.name, tensor.name);
         walk(s, low_index(s), [&](size_t item, uint64_t, uint64_t, uint64_t tile) {
           const auto [at, fresh] = owner.emplace(tile, item);
           ++written;
@@ -308,12 +311,11 @@ class Recheck {
       if (!store.store() || p_.at(*store.tensor()).role != TensorRole::State) continue;
       for (const Stage& load : p_.stages) {
         if (!load.load() || p_.at(*load.tensor()).name != p_.at(*store.tensor()).name) continue;
-        if (load.pattern()->origin.indirect || store.pattern()->origin.indirect) {
-          if (!same_address(*load.pattern(), *store.pattern()) || !comes_from(store, load))
-            fault("{} reads where {} may write", load.name, store.name);
-        } else {
+        const bool by_data = load.pattern()->origin.indirect || store.pattern()->origin.indirect;
+        if (by_data && (!same_address(*load.pattern(), *store.pattern()) || !comes_from(store, load)))
+          fault("{} reads where {} may write", load.name, store.name);
+        else
           state_tiles(load, store);
-        }
       }
     }
   }
@@ -321,11 +323,11 @@ class Recheck {
   void state_tiles(const Stage& load, const Stage& store) {
     using When = std::array<uint64_t, 3>;  // item, sub-block, block
     std::map<uint64_t, When> writes;
-    walk(store, 0, [&](size_t item, uint64_t sub, uint64_t block, uint64_t tile) {
+    walk(store, low_index(store), [&](size_t item, uint64_t sub, uint64_t block, uint64_t tile) {
       writes.emplace(tile, When{item, sub, block});
     });
     const bool waits = comes_from(store, load);
-    walk(load, 0, [&](size_t item, uint64_t sub, uint64_t block, uint64_t tile) {
+    walk(load, low_index(load), [&](size_t item, uint64_t sub, uint64_t block, uint64_t tile) {
       const auto at = writes.find(tile);
       if (at == writes.end()) return;
       const auto& [other, store_sub, store_block] = at->second;
@@ -391,7 +393,7 @@ class Recheck {
     same(fmt::format("the last element of {}", what), claim.last, seen.last);
     int64_t first = seen.first, last = seen.last;
     const auto& term = g.ins[operand].indirect;
-    if (term) {
+    if (term && term->stride != 0) {
       const int64_t reach = term->stride * (static_cast<int64_t>(term->modulus) - 1);
       (reach < 0 ? first : last) += reach;
     }

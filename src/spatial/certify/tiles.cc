@@ -60,6 +60,10 @@ uint64_t tiles_an_item(const Program& program, const AccessPattern& pattern) {
   return tiles;
 }
 
+uint64_t tiles_of_items(const Program& program, const AccessPattern& pattern) {
+  return saturated_product(tiles_an_item(program, pattern), program.work.items.size());
+}
+
 Interval index_reach(const TileAddr& addr) {
   if (!addr.indirect) return {0, 0};
   const int64_t per = to_signed(addr.indirect->elems_per_tile);

@@ -19,6 +19,10 @@ MoveNest nest_of(const Program& program, const AccessPattern& pattern);
 
 // Tiles of all issues of the movement for one item, saturating.
 uint64_t tiles_an_item(const Program& program, const AccessPattern& pattern);
+// The same over all items.
+uint64_t tiles_of_items(const Program& program, const AccessPattern& pattern);
+// More tiles than this are not walked: no section of a real step comes near.
+inline constexpr uint64_t kMostTilesWalked = uint64_t{1} << 26;
 
 // floor(v / elems_per_tile) * tile_stride at both ends of the bound; {0, 0} for an address without an index.
 Interval index_reach(const TileAddr& addr);
