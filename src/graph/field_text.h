@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
+#include "base/parse_number.h"
 #include "graph/names.h"
 #include "graph/op.h"
 
@@ -37,11 +37,7 @@ inline std::string value_text(const MoeAct& act) {
 
 template <class Number>
 requires std::integral<Number> || std::floating_point<Number>
-bool parse_value(std::string_view word, Number& value) {
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  return error == std::errc{} && stop == end;
-}
+bool parse_value(std::string_view word, Number& value) { return parse_number(word, value); }
 inline bool parse_value(std::string_view word, bool& value) {
   value = word == "true";
   return value || word == "false";
@@ -81,9 +77,7 @@ inline std::string value_kind(uint32_t) { return "a whole number"; }
 inline std::string value_kind(int32_t) { return "an integer"; }
 inline std::string value_kind(float) { return "a number"; }
 template <class E>
-requires std::is_enum_v<E> std::string value_kind(E) {
-  return fmt::format("one of {}", fmt::join(EnumNames<E>::kNames, ", "));
-}
+requires std::is_enum_v<E> std::string value_kind(E) { return enum_choices<E>(); }
 inline std::string value_kind(const Window&) { return "none, sliding:SIZE or chunked:SIZE"; }
 inline std::string value_kind(const MoeAct&) { return "swiglu, geglu or clamped_swiglu:LIMIT:SLOPE"; }
 

@@ -80,7 +80,7 @@ class Parser {
     T value{};
     if (token_.kind != Token::Kind::Word || !parse_value(token_.text, value)) {
       std::string remedy;
-      if constexpr (std::is_enum_v<T>) remedy = near_remedy(token_.text, EnumNames<T>::kNames);
+      if constexpr (std::is_enum_v<T>) remedy = near_remedy(token_.text, kEnumNames<T>);
       return unexpected(fmt::format("{} for {}", value_kind(value), what), std::move(remedy));
     }
     TW_TRY_VOID(advance());

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <iterator>
-
+#include "base/line_writer.h"
 #include "graph/field_text.h"
 #include "graph/infer.h"
 #include "graph/lexer.h"
@@ -10,7 +9,7 @@
 namespace tw::graph {
 namespace {
 
-class Printer {
+class Printer : LineWriter {
  public:
   Printer(const StepGraph& graph, const Constants* constants)
       : g_(graph), constants_(constants), made_(graph.tensors.size()) {}
@@ -24,15 +23,6 @@ class Printer {
   }
 
  private:
-  template <class... Args>
-  void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    put(format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
   [[nodiscard]] bool known(TensorId id) const { return index(id) < g_.tensors.size(); }
   [[nodiscard]] std::string name(TensorId id) const { return known(id) ? name_text(g_.at(id).name) : "?"; }
 
@@ -148,7 +138,6 @@ class Printer {
   const Constants* constants_;
   std::vector<bool> made_;
   uint32_t next_ = 0;  // tensors before it are made
-  std::string out_;
 };
 
 }  // namespace

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/check.h"
+#include "base/parse_number.h"
 
 namespace tw::graph {
 
@@ -13,9 +12,7 @@ namespace {
 // A whole decimal number of 32 bits, without sign or blanks.
 std::optional<uint32_t> parse_count(std::string_view text) {
   uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {

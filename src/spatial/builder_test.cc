@@ -125,5 +125,14 @@ TEST(Sizing, PagedTakesOnePageExactlyWhenTwoDoNotFit) {
   EXPECT_THAT(none.refusal().reason, HasSubstr("needs 256 bytes of local memory, a site of target toy_square has 255"));
 }
 
+TEST(Sizing, AFootprintThatNoNumberHoldsFitsNowhere) {
+  Program add = good(testing::flat_add(kToy, 7));
+  add.tile = {1024, 1024};
+  add.buffers.resize(2);
+  for (Buffer& buffer : add.buffers) buffer = {buffer.name, 1U << 24, 1U << 16, Precision::I64, buffer.kind};
+  EXPECT_EQ(footprint(add), ~uint64_t{0});  // twice 2^63 bytes
+  EXPECT_FALSE(fits(add, kToy));
+}
+
 }  // namespace
 }  // namespace tw::spatial

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace tw::spatial {
 namespace {
@@ -129,9 +129,10 @@ class Composer {
   }
 
   void assign_roles() {
+    const std::unordered_set<std::string_view> asked_for(options_.outputs.begin(), options_.outputs.end());
     for (const auto* entry : order_) {
       const auto& [tensor, chain] = *entry;
-      const bool asked = std::find(options_.outputs.begin(), options_.outputs.end(), tensor) != options_.outputs.end();
+      const bool asked = asked_for.contains(tensor);
       StepRole role = chain.param ? StepRole::Param : StepRole::Input;
       if (chain.produced) role = asked || !chain.read_after ? StepRole::Output : StepRole::Activation;
       if (!chain.produced && chain.written) role = StepRole::State;

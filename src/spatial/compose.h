@@ -59,8 +59,7 @@ struct Composition {
   std::vector<std::string> outputs;  // as compose() was asked
   std::vector<Storage> storages;
   std::vector<ComposedSection> sections;
-  std::vector<CarriedStorage>
-      carried;  // those whose last version is another one; a State updated in place is not listed
+  std::vector<CarriedStorage> carried;  // whose last version is another; a State updated in place is not listed
 
   [[nodiscard]] const Storage& at(StorageId id) const { return storages[index(id)]; }
   // The first and the last version of a name.

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "spatial/any_program.h"
 #include "spatial/eps.h"
 #include "spatial/fill.h"
-#include "spatial/random_program.h"
 #include "spatial/text.h"
 
 namespace tw::spatial {
@@ -25,7 +25,7 @@ TEST(Expr, EqualTreesAreEqualHoweverTheyWereBuilt) {
 
 TEST(Expr, BuiltTreesAreWellFormedAndOthersAreNot) {
   std::mt19937 random(3);
-  for (int i = 0; i < 300; ++i) EXPECT_TRUE(testing::random_expr(random, 20, 3).well_formed());
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(testing::any_expr(random, 20, 3).well_formed());
   EXPECT_FALSE(Expr().well_formed());
   EXPECT_FALSE(Expr(std::vector<Node>{OperandNode{0}, OperandNode{1}}).well_formed());  // two roots
   EXPECT_FALSE(Expr(std::vector<Node>{UnaryNode{UnaryOp::Exp, 0}}).well_formed());      // its own child

@@ -9,11 +9,9 @@ namespace tw::spatial {
 enum class TensorId : uint32_t {};
 enum class BufferId : uint32_t {};
 enum class StageId : uint32_t {};
-enum class ItemId : uint32_t {};
 
 constexpr uint32_t index(TensorId id) { return static_cast<uint32_t>(id); }
 constexpr uint32_t index(BufferId id) { return static_cast<uint32_t>(id); }
 constexpr uint32_t index(StageId id) { return static_cast<uint32_t>(id); }
-constexpr uint32_t index(ItemId id) { return static_cast<uint32_t>(id); }
 
 }  // namespace tw::spatial

@@ -1,7 +1,7 @@
 #pragma once
 
 // The JSON form of a program, for reports and other tools: the same words as the text form, ids as numbers. What is
-// written reads back to an equal program, whatever the program is.
+// written reads back to an equal program, well-formed or not, as long as its texts are UTF-8.
 
 #include <string>
 #include <string_view>

@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "spatial/json.h"
-#include "spatial/words.h"
+#include "spatial/names.h"
+#include "spatial/real_text.h"
 
 namespace tw::spatial {
 namespace {
@@ -70,8 +71,8 @@ class Value {
   }
   template <class E>
   [[nodiscard]] E one_of() const {
-    const std::optional<E> value = of_word<E>(text());
-    if (!value) fail(words<E>());
+    const std::optional<E> value = enum_of_name<E>(text());
+    if (!value) fail(enum_choices<E>());
     return value.value_or(E{});
   }
   [[nodiscard]] Precision precision() const {
@@ -156,8 +157,8 @@ Node node_of(const Value& v) {
   if (op == "shr") return ShrNode{node("arg"), v["by"].number<uint32_t>()};
   if (op == "rsqrt") return RsqrtNode{node("arg"), v["eps_nano"].number<uint64_t>(), v["over"].number<uint64_t>()};
   if (op == "select") return SelectNode{pred_of(v["if"]), node("then"), node("else")};
-  if (const auto binary = of_word<BinaryOp>(op)) return BinaryNode{*binary, node("left"), node("right")};
-  if (const auto unary = of_word<UnaryOp>(op)) return UnaryNode{*unary, node("arg")};
+  if (const auto binary = enum_of_name<BinaryOp>(op)) return BinaryNode{*binary, node("left"), node("right")};
+  if (const auto unary = enum_of_name<UnaryOp>(op)) return UnaryNode{*unary, node("arg")};
   v["op"].fail("an operation of the algebra");
   return ConstNode{};
 }
@@ -166,7 +167,7 @@ Node node_of(const Value& v) {
 
 ElemAccess map_of(const Value& v) {
   ElemAccess map{v["base"].number<int64_t>(), {}, {}};
-  for (int a = 0; a < kAxes; ++a) map.coef[a] = v[Words<Axis>::kAll[a].data()].number<int64_t>();
+  for (int a = 0; a < kAxes; ++a) map.coef[a] = v[kEnumNames<Axis>[static_cast<size_t>(a)].data()].number<int64_t>();
   if (!v.has("indirect")) return map;
   const Value i = v["indirect"];
   map.indirect =
@@ -273,7 +274,6 @@ std::string place_text(std::string_view text, size_t byte) {
 }  // namespace
 
 Result<Program> program_of_json(std::string_view text, std::string_view label) {
-  size_t failed_at = 0;
   bool deep = false;
   Json json;
   const auto callback = [&](int depth, Json::parse_event_t, Json&) {
@@ -283,8 +283,9 @@ Result<Program> program_of_json(std::string_view text, std::string_view label) {
   try {
     json = Json::parse(text.begin(), text.end(), callback);
   } catch (const Json::parse_error& error) {
-    failed_at = error.byte;
-    return refuse(RefusalKind::Malformed, label, fmt::format("{}: is no JSON", place_text(text, failed_at)));
+    return refuse(RefusalKind::Malformed, label, fmt::format("{}: is no JSON", place_text(text, error.byte)));
+  } catch (const Json::out_of_range&) {
+    return refuse(RefusalKind::Malformed, label, "has a number that is too large for a double");
   }
   if (deep) return refuse(RefusalKind::Malformed, label, fmt::format("nests deeper than {} levels", kMostDepth));
   std::optional<Refusal> refusal;

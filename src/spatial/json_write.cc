@@ -1,7 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "spatial/json.h"
-#include "spatial/words.h"
+#include "spatial/names.h"
+#include "spatial/real_text.h"
 
 namespace tw::spatial {
 namespace {
@@ -33,14 +34,14 @@ Json init_json(const RealValues& init) {
 }
 
 Json tensor_json(const Tensor& t) {
-  return {{"name", t.name},         {"role", word(t.role)},
+  return {{"name", t.name},         {"role", enum_name(t.role)},
           {"rows", t.rows},         {"cols", t.cols},
           {"dtype", name(t.dtype)}, {"init", std::visit([](const auto& init) { return init_json(init); }, t.init)}};
 }
 
 Json buffer_json(const Buffer& b) {
   return {{"name", b.name},
-          {"kind", word(b.kind)},
+          {"kind", enum_name(b.kind)},
           {"page_tiles", b.page_tiles},
           {"depth", b.depth},
           {"dtype", name(b.dtype)}};
@@ -49,13 +50,13 @@ Json buffer_json(const Buffer& b) {
 // ---- bodies: nodes in order, children by number ----
 
 Json pred_json(const Pred& p) {
-  return {{"axis", word(p.axis)}, {"at_least", p.at_least}, {p.by_operand ? "operand" : "bound", p.bound}};
+  return {{"axis", enum_name(p.axis)}, {"at_least", p.at_least}, {p.by_operand ? "operand" : "bound", p.bound}};
 }
 Json node_json(const OperandNode& n) { return {{"op", "operand"}, {"operand", n.operand}}; }
 Json node_json(const ConstNode& n) { return {{"op", "const"}, {"value", real_text(n.value)}}; }
-Json node_json(const BinaryNode& n) { return {{"op", word(n.op)}, {"left", n.left}, {"right", n.right}}; }
+Json node_json(const BinaryNode& n) { return {{"op", enum_name(n.op)}, {"left", n.left}, {"right", n.right}}; }
 Json node_json(const ShrNode& n) { return {{"op", "shr"}, {"arg", n.arg}, {"by", n.by}}; }
-Json node_json(const UnaryNode& n) { return {{"op", word(n.op)}, {"arg", n.arg}}; }
+Json node_json(const UnaryNode& n) { return {{"op", enum_name(n.op)}, {"arg", n.arg}}; }
 Json node_json(const RsqrtNode& n) {
   return {{"op", "rsqrt"}, {"arg", n.arg}, {"eps_nano", n.eps_nano}, {"over", n.over}};
 }
@@ -74,8 +75,8 @@ Json map_json(const ElemAccess& m) {
 }
 
 Json iter_json(const Iter& i) {
-  Json json{{"axis", word(i.axis)}, {"extent", i.extent}};
-  if (i.reduce) json["reduce"] = word(*i.reduce);
+  Json json{{"axis", enum_name(i.axis)}, {"extent", i.extent}};
+  if (i.reduce) json["reduce"] = enum_name(*i.reduce);
   return json;
 }
 
@@ -83,7 +84,7 @@ Json pattern_json(const AccessPattern& p) {
   Json json{{"base", p.origin.base},
             {"steps", array_of(p.origin.steps,
                                [](const Step& s) {
-                                 return Json{{"var", word(s.var)}, {"stride", s.stride}};
+                                 return Json{{"var", enum_name(s.var)}, {"stride", s.stride}};
                                })},
             {"block_h", p.block_h},
             {"block_w", p.block_w},
@@ -121,7 +122,8 @@ Json kind_json(const Compute& s) {
 
 Json stage_json(const Stage& s) {
   const auto id = [](BufferId buffer) { return Json(index(buffer)); };
-  Json json{{"name", s.name}, {"level", word(s.level)}, {"ins", array_of(s.ins, id)}, {"outs", array_of(s.outs, id)}};
+  Json json{
+      {"name", s.name}, {"level", enum_name(s.level)}, {"ins", array_of(s.ins, id)}, {"outs", array_of(s.outs, id)}};
   json.update(std::visit([](const auto& kind) { return kind_json(kind); }, s.kind));
   return json;
 }

@@ -1,5 +1,3 @@
-#include <charconv>
-
 #include "spatial/text.h"
 #include "spatial/text_parser.h"
 
@@ -41,20 +39,20 @@ class ExprReader {
   // A leaf as its node; of a call its name and "(", and nothing.
   Result<std::optional<NodeId>> open() {
     const Token token = in_.peek();
-    if (token.kind != Token::Kind::Word) return in_.expected("an expression");
-    if (token.text.starts_with('@')) {
-      TW_TRY(const uint32_t operand, operand_number());
-      return std::optional(push(OperandNode{operand}));
+    if (!in_.at_word()) return in_.expected("an expression");
+    if (in_.at_number()) {
+      TW_TRY(const uint32_t number, operand());
+      return std::optional(push(OperandNode{number}));
     }
     if (double value = 0; parse_real(token.text, value)) {
       TW_TRY_VOID(in_.advance());
       return std::optional(push(ConstNode{value}));
     }
     Frame frame;
-    if (const auto binary = of_word<BinaryOp>(token.text)) {
+    if (const auto binary = enum_of_name<BinaryOp>(token.text)) {
       frame.kind = Kind::Binary;
       frame.binary = *binary;
-    } else if (const auto unary = of_word<UnaryOp>(token.text)) {
+    } else if (const auto unary = enum_of_name<UnaryOp>(token.text)) {
       frame.unary = *unary;
     } else if (token.text == "shr") {
       frame.kind = Kind::Shr;
@@ -99,7 +97,7 @@ class ExprReader {
       case Kind::Where:
         if (frame.args.size() > frame.conds.size()) return true;
         TW_TRY_VOID(in_.mark(','));
-        if (of_word<Axis>(in_.peek().text) && in_.peek().kind == Token::Kind::Word) TW_TRY_VOID(cond(frame));
+        if (in_.at_word() && enum_of_name<Axis>(in_.peek().text)) TW_TRY_VOID(cond(frame));
         return false;
     }
     return true;
@@ -111,14 +109,14 @@ class ExprReader {
       case Kind::Unary: return push(UnaryNode{frame.unary, frame.args[0]});
       case Kind::Shr: {
         TW_TRY_VOID(in_.mark(','));
-        TW_TRY(const uint32_t by, in_.natural32());
+        TW_TRY(const uint32_t by, in_.value<uint32_t>());
         return push(ShrNode{frame.args[0], by});
       }
       case Kind::Rsqrt: {
         TW_TRY_VOID(in_.mark(','));
-        TW_TRY(const uint64_t eps_nano, in_.natural());
+        TW_TRY(const uint64_t eps_nano, in_.value<uint64_t>());
         TW_TRY_VOID(in_.mark(','));
-        TW_TRY(const uint64_t over, in_.natural());
+        TW_TRY(const uint64_t over, in_.value<uint64_t>());
         return push(RsqrtNode{frame.args[0], eps_nano, over});
       }
       case Kind::Where: break;
@@ -131,30 +129,22 @@ class ExprReader {
   // AXIS below|from BOUND ,
   Result<void> cond(Frame& frame) {
     Pred pred;
-    TW_TRY(pred.axis, in_.one_of<Axis>());
+    TW_TRY(pred.axis, in_.value<Axis>());
     const Token relation = in_.peek();
     if (!relation.is_word("below") && !relation.is_word("from")) return in_.expected("below or from");
     pred.at_least = relation.is_word("from");
     TW_TRY_VOID(in_.advance());
-    pred.by_operand = in_.peek().kind == Token::Kind::Word && in_.peek().text.starts_with('@');
+    pred.by_operand = in_.at_number();
     if (pred.by_operand) {
-      TW_TRY(pred.bound, operand_number());
+      TW_TRY(pred.bound, operand());
     } else {
-      TW_TRY(pred.bound, in_.integer());
+      TW_TRY(pred.bound, in_.value<int64_t>());
     }
     frame.conds.push_back(pred);
     return in_.mark(',');
   }
 
-  Result<uint32_t> operand_number() {
-    const std::string_view digits = in_.peek().text.substr(1);
-    uint32_t operand = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, operand);
-    if (error != std::errc{} || stop != end) return in_.expected("an operand such as @0");
-    TW_TRY_VOID(in_.advance());
-    return operand;
-  }
+  Result<uint32_t> operand() { return in_.number("an operand such as @0"); }
 
   TokenReader& in_;
   std::vector<Node> nodes_;

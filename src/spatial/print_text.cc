@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <iterator>
-#include <unordered_map>
-
+#include "base/line_writer.h"
 #include "graph/lexer.h"
+#include "spatial/name_table.h"
+#include "spatial/names.h"
+#include "spatial/real_text.h"
 #include "spatial/text.h"
-#include "spatial/words.h"
 
 namespace tw::spatial {
 namespace {
@@ -16,95 +16,11 @@ std::string name_text(std::string_view name) {
   return text.starts_with('@') ? fmt::format("\"{}\"", text) : text;
 }
 
-// ---- bodies: from the root, with a stack, since bands nest as deep as there are heads ----
-
-class BodyPrinter {
- public:
-  explicit BodyPrinter(const Expr& body) : body_(body) {}
-
-  std::string run() {
-    visit(body_.root());
-    while (!stack_.empty()) {
-      const Piece piece = stack_.back();
-      stack_.pop_back();
-      out_ += piece.text;
-      if (piece.node) visit(*piece.node);
-    }
-    return std::move(out_);
-  }
-
- private:
-  struct Piece {
-    std::string text;
-    std::optional<NodeId> node;
-  };
-  // Pieces are put down last first.
-  void close() { stack_.push_back({")", {}}); }
-  void next(std::string text, NodeId node) { stack_.push_back({std::move(text), node}); }
-
-  void visit(NodeId id) {
-    std::visit([this](const auto& node) { put(node); }, body_.at(id));
-  }
-  void put(const OperandNode& n) { out_ += fmt::format("@{}", n.operand); }
-  void put(const ConstNode& n) { out_ += real_text(n.value); }
-  void put(const BinaryNode& n) {
-    out_ += fmt::format("{}(", word(n.op));
-    close();
-    next(", ", n.right);
-    next("", n.left);
-  }
-  void put(const ShrNode& n) {
-    out_ += "shr(";
-    stack_.push_back({fmt::format(", {})", n.by), {}});
-    next("", n.arg);
-  }
-  void put(const UnaryNode& n) {
-    out_ += fmt::format("{}(", word(n.op));
-    close();
-    next("", n.arg);
-  }
-  void put(const RsqrtNode& n) {
-    out_ += "rsqrt(";
-    stack_.push_back({fmt::format(", {}, {})", n.eps_nano, n.over), {}});
-    next("", n.arg);
-  }
-  // A select in the place of the last branch goes on as a further case of the same list.
-  void put(const SelectNode& n) {
-    out_ += "where(";
-    close();
-    put_cases(n);
-  }
-  void put_cases(const SelectNode& first) {
-    std::vector<Piece> pieces;
-    const SelectNode* n = &first;
-    for (bool more = false;; more = true) {
-      pieces.push_back({fmt::format("{}{}, ", more ? ", " : "", cond(n->cond)), n->then});
-      const auto* nested = std::get_if<SelectNode>(&body_.at(n->otherwise));
-      if (!nested) break;
-      n = nested;
-    }
-    pieces.push_back({", ", n->otherwise});
-    stack_.insert(stack_.end(), std::make_move_iterator(pieces.rbegin()), std::make_move_iterator(pieces.rend()));
-  }
-  static std::string cond(const Pred& p) {
-    return fmt::format("{} {} {}{}", word(p.axis), p.at_least ? "from" : "below", p.by_operand ? "@" : "", p.bound);
-  }
-
-  const Expr& body_;
-  std::string out_;
-  std::vector<Piece> stack_;
-};
-
-// ---- programs ----
-
-class Printer {
+class Printer : LineWriter {
  public:
   explicit Printer(const Program& program) : p_(program) {
-    for (uint32_t i = static_cast<uint32_t>(p_.tensors.size()); i-- > 0;) {
-      auto& names = p_.tensors[i].result() ? results_ : sources_;
-      names[p_.tensors[i].name] = i;
-    }
-    for (uint32_t i = static_cast<uint32_t>(p_.buffers.size()); i-- > 0;) buffers_[p_.buffers[i].name] = i;
+    for (uint32_t i = 0; i < p_.tensors.size(); ++i) names_.declare(p_.tensors[i], TensorId{i});
+    for (uint32_t i = 0; i < p_.buffers.size(); ++i) names_.declare(p_.buffers[i], BufferId{i});
   }
 
   std::string run() {
@@ -114,7 +30,7 @@ class Printer {
     line("{}", p_.claim.reason.empty() ? std::string() : fmt::format(" {}", name_text(p_.claim.reason)));
     for (const Tensor& tensor : p_.tensors) print_tensor(tensor);
     for (const Buffer& b : p_.buffers)
-      line("{} {} page={} depth={} {}", word(b.kind), name_text(b.name), b.page_tiles, b.depth, name(b.dtype));
+      line("{} {} page={} depth={} {}", enum_name(b.kind), name_text(b.name), b.page_tiles, b.depth, name(b.dtype));
     for (const Stage& stage : p_.stages) print_stage(stage);
     print_edges();
     print_work();
@@ -122,34 +38,16 @@ class Printer {
   }
 
  private:
-  template <class... Args>
-  void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    put(format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-
   // A name where it means this id, else the id.
-  using Names = std::unordered_map<std::string_view, uint32_t>;
-  template <class All>
-  static std::string reference(const Names& names, const All& all, uint32_t id) {
-    if (id < all.size())
-      if (const auto at = names.find(all[id].name); at != names.end() && at->second == id)
-        return name_text(all[id].name);
-    return fmt::format("@{}", id);
+  template <class Id, class All>
+  static std::string reference(std::optional<Id> (NameTable::*find)(std::string_view) const, const NameTable& names,
+                               const All& all, Id id) {
+    const bool named = index(id) < all.size() && (names.*find)(all[index(id)].name) == id;
+    return named ? name_text(all[index(id)].name) : fmt::format("@{}", index(id));
   }
-  [[nodiscard]] std::string ref(BufferId id) const { return reference(buffers_, p_.buffers, index(id)); }
-  [[nodiscard]] std::string source(TensorId id) const {
-    const bool updated = index(id) < p_.tensors.size() && !sources_.contains(p_.tensors[index(id)].name);
-    return reference(updated ? results_ : sources_, p_.tensors, index(id));
-  }
-  [[nodiscard]] std::string result(TensorId id) const {
-    const bool read_only = index(id) < p_.tensors.size() && !results_.contains(p_.tensors[index(id)].name);
-    return reference(read_only ? sources_ : results_, p_.tensors, index(id));
-  }
+  [[nodiscard]] std::string ref(BufferId id) const { return reference(&NameTable::buffer, names_, p_.buffers, id); }
+  [[nodiscard]] std::string source(TensorId id) const { return reference(&NameTable::source, names_, p_.tensors, id); }
+  [[nodiscard]] std::string result(TensorId id) const { return reference(&NameTable::result, names_, p_.tensors, id); }
   [[nodiscard]] std::string list(const std::vector<BufferId>& ids) const {
     std::string text;
     for (const BufferId id : ids) text += (text.empty() ? "" : ", ") + ref(id);
@@ -157,7 +55,7 @@ class Printer {
   }
 
   void print_tensor(const Tensor& t) {
-    put("tensor {} {} {}x{} {} ", name_text(t.name), word(t.role), t.rows, t.cols, name(t.dtype));
+    put("tensor {} {} {}x{} {} ", name_text(t.name), enum_name(t.role), t.rows, t.cols, name(t.dtype));
     std::visit([this](const auto& init) { print_init(init); }, t.init);
     out_ += '\n';
   }
@@ -191,7 +89,7 @@ class Printer {
       print_matmul(stage, *stage.matmul(), ins, outs);
     if (ins != stage.ins) put(" ins={}", list(stage.ins));
     if (outs != stage.outs) put(" outs={}", list(stage.outs));
-    if (stage.level != FoldLevel::Body) put(" level={}", word(stage.level));
+    if (stage.level != FoldLevel::Body) put(" level={}", enum_name(stage.level));
     if (stage.generic()) put(" value={}", print(stage.generic()->body));
     out_ += '\n';
   }
@@ -209,7 +107,7 @@ class Printer {
     if (!pattern.origin.steps.empty()) {
       put(" steps=(");
       for (size_t i = 0; i < pattern.origin.steps.size(); ++i)
-        put("{}{}:{}", i ? ", " : "", word(pattern.origin.steps[i].var), pattern.origin.steps[i].stride);
+        put("{}{}:{}", i ? ", " : "", enum_name(pattern.origin.steps[i].var), pattern.origin.steps[i].stride);
       put(")");
     }
     if (pattern.stride_h != 0) put(" stride_h={}", pattern.stride_h);
@@ -223,8 +121,8 @@ class Printer {
   void print_generic(const Stage& stage, const Generic& g, std::vector<BufferId>& ins, std::vector<BufferId>& outs) {
     put("compute {} space=(", name_text(stage.name));
     for (size_t i = 0; i < g.iters.size(); ++i) {
-      put("{}{}:{}", i ? ", " : "", word(g.iters[i].axis), g.iters[i].extent);
-      if (g.iters[i].reduce) put(":{}", word(*g.iters[i].reduce));
+      put("{}{}:{}", i ? ", " : "", enum_name(g.iters[i].axis), g.iters[i].extent);
+      if (g.iters[i].reduce) put(":{}", enum_name(*g.iters[i].reduce));
     }
     put(") reads=(");
     for (size_t i = 0; i < g.ins.size(); ++i) {
@@ -237,7 +135,7 @@ class Printer {
   static std::string map_text(const ElemAccess& map) {
     std::string text = fmt::to_string(map.base);
     for (int a = 0; a < kAxes; ++a)
-      if (map.coef[a] != 0) text += fmt::format(" {}:{}", word(static_cast<Axis>(a)), map.coef[a]);
+      if (map.coef[a] != 0) text += fmt::format(" {}:{}", enum_name(static_cast<Axis>(a)), map.coef[a]);
     if (const auto& i = map.indirect) text += fmt::format(" @{}:{}:{}", i->operand, i->stride, i->modulus);
     return text;
   }
@@ -253,7 +151,7 @@ class Printer {
 
   void print_edges() {
     if (p_.edges == derive_edges(p_)) return;
-    line("edges {}", p_.edges.size());
+    if (p_.edges.empty()) line("edge none");
     for (const Edge& e : p_.edges) line("edge {} {} {}", index(e.producer), index(e.buffer), index(e.consumer));
   }
 
@@ -270,13 +168,10 @@ class Printer {
   }
 
   const Program& p_;
-  Names sources_, results_, buffers_;
-  std::string out_;
+  NameTable names_;
 };
 
 }  // namespace
-
-std::string print(const Expr& body) { return body.well_formed() ? BodyPrinter(body).run() : "malformed"; }
 
 std::string print(const Program& program) { return Printer(program).run(); }
 

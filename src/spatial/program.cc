@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+
+#include "base/checked.h"
 
 namespace tw::spatial {
 namespace {
@@ -48,10 +51,18 @@ std::optional<TensorId> Program::result() const {
   return std::nullopt;
 }
 
+const std::string& Program::subject() const {
+  const std::optional<TensorId> tensor = result();
+  return tensor ? at(*tensor).name : name;
+}
+
 uint64_t footprint(const Program& program) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < program.buffers.size(); ++i)
-    bytes += program.page_bytes(BufferId{i}) * program.buffers[i].depth;
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const std::optional<uint64_t> pages = checked_mul(program.page_bytes(BufferId{i}), program.buffers[i].depth);
+    bytes = pages ? checked_add(bytes, *pages).value_or(kMost) : kMost;
+  }
   return bytes;
 }
 

@@ -126,13 +126,15 @@ struct Program {
   [[nodiscard]] uint64_t page_bytes(BufferId id) const;
   // The first tensor declared Output or State: what the items' rectangles are about.
   [[nodiscard]] std::optional<TensorId> result() const;
+  // What refusals are about: the result's name, or the program's when it has none.
+  [[nodiscard]] const std::string& subject() const;
   [[nodiscard]] bool fold() const { return work.plan.num_blocks > 1 || work.k_trip.has_value(); }
   bool operator==(const Program&) const = default;
 };
 
 // ---- looking ----
 
-// Local memory of one site: the sum over buffers of depth * page.
+// Local memory of one site: the sum over buffers of depth * page, and the most there is when it is more than that.
 uint64_t footprint(const Program& program);
 inline bool fits(const Program& program, const Target& target) { return footprint(program) <= target.local_bytes; }
 

@@ -5,8 +5,7 @@
 namespace tw::spatial {
 
 Refusal too_large(const Program& section, const Target& target) {
-  const std::optional<TensorId> result = section.result();
-  return refuse(RefusalKind::TooLarge, result ? section.at(*result).name : section.name,
+  return refuse(RefusalKind::TooLarge, section.subject(),
                 fmt::format("section {} needs {} bytes of local memory, a site of target {} has {}", section.name,
                             footprint(section), target.name, target.local_bytes),
                 "Choose a target with more local memory a site, or smaller shapes.");

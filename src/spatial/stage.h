@@ -15,8 +15,9 @@
 
 namespace tw::spatial {
 
-// Sum: in the accumulator precision. Max: as max of two (a NaN gives way). ArgMax: the 0-based position, along the one
-// reduced axis, of the first maximum: a scan from the first element, replaced only by a strictly greater one.
+// Sum: from the first term on, in the accumulator precision. Max: as max of two (a NaN gives way). ArgMax: the 0-based
+// position, along the one reduced axis, of the first maximum: a scan from the first element, replaced only by a
+// strictly greater one.
 enum class Pool : uint8_t { Sum, Max, ArgMax };
 
 struct Iter {
@@ -80,8 +81,8 @@ struct Store {
 };
 using StageKind = std::variant<Load, Compute, Store>;
 
-// When a stage of a fold runs: once before the blocks, once a block, once after them. In a section without a fold every
-// stage is Body.
+// When a stage runs: once before the blocks of a fold, once a block, once after them. A section without a fold is one
+// block.
 enum class FoldLevel : uint8_t { Prologue, Body, Epilogue };
 
 // Load:    ins {} or {index page}; outs {page}.

@@ -1,23 +1,27 @@
 #include "spatial/tensor.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace tw::spatial {
 namespace {
 
-uint64_t bits_of(double value) { return std::bit_cast<uint64_t>(value); }
+// No table is one without values.
+template <class T, class Equal>
+bool equal_tables(const std::shared_ptr<const std::vector<T>>& a, const std::shared_ptr<const std::vector<T>>& b,
+                  Equal equal) {
+  if (!a || !b) return (!a || a->empty()) && (!b || b->empty());
+  return std::equal(a->begin(), a->end(), b->begin(), b->end(), equal);
+}
 
 }  // namespace
 
 bool IntegerValues::operator==(const IntegerValues& o) const {
-  if (!values || !o.values) return values == o.values;
-  return *values == *o.values;
+  return equal_tables(values, o.values, std::equal_to<>{});
 }
 
 bool RealValues::operator==(const RealValues& o) const {
-  if (!values || !o.values) return values == o.values;
-  return std::equal(values->begin(), values->end(), o.values->begin(), o.values->end(),
-                    [](double a, double b) { return bits_of(a) == bits_of(b); });
+  return equal_tables(values, o.values, [](double a, double b) { return RealInit{a} == RealInit{b}; });
 }
 
 IntegerValues integer_values(std::vector<int64_t> values) {

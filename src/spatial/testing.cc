@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "spatial/validate.h"
 
 namespace tw::spatial::testing {
 
@@ -124,6 +125,18 @@ Result<Program> streamed_product(const Target& target, uint64_t m_t, uint64_t n_
   section.plan = BlockPlan{.grid_m = m_t, .grid_n = n_t, .num_blocks = k_t};
   section.k_tiles = k_t;
   return std::move(b).finish(std::move(section));
+}
+
+void check_form(std::string_view bytes, Result<Program> (*read)(std::string_view, std::string_view),
+                std::string (*write)(const Program&)) {
+  const Result<Program> program = read(bytes, "bytes");
+  if (!program) return;
+  for (const Finding& finding : validate(*program))
+    TW_CHECK(!to_text(*program, finding).empty(), "a finding without text");
+  const std::string written = write(*program);
+  const Result<Program> again = read(written, "written");
+  TW_CHECK(again.ok(), "{}\n{}", to_text(again.refusal()), written);
+  TW_CHECK(*again == *program, "reads back otherwise:\n{}", written);
 }
 
 }  // namespace tw::spatial::testing

@@ -2,6 +2,7 @@
 
 // Targets and small programs that the tests of this component and of those built on it share.
 
+#include <string>
 #include <string_view>
 
 #include "spatial/builder.h"
@@ -23,5 +24,10 @@ Result<Program> row_sum_fold(const Target& target, uint64_t blocks, bool counted
 Result<Program> tile_gather(const Target& target, uint64_t rows);
 // y = a x b over whole tiles of a square target: a tile product streamed in blocks of one tile of the contraction.
 Result<Program> streamed_product(const Target& target, uint64_t m_t, uint64_t n_t, uint64_t k_t);
+
+// What holds of a text form whatever the bytes: they are read or refused, what is read can be validated, and what is
+// written of it reads back equal. Aborts when it does not.
+void check_form(std::string_view bytes, Result<Program> (*read)(std::string_view text, std::string_view label),
+                std::string (*write)(const Program& program));
 
 }  // namespace tw::spatial::testing

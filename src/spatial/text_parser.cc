@@ -3,34 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/near_name.h"
 
 namespace tw::spatial {
-namespace {
 
 using graph::Token;
 
-template <class Number>
-bool parse_whole(std::string_view text, Number& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && stop == end;
-}
-
-// The parts of a word between the separators, each a number.
-template <class Number>
-bool parse_parts(std::string_view text, char between, size_t count, std::vector<Number>& values) {
-  for (size_t i = 0; i < count; ++i) {
-    const size_t end = i + 1 < count ? text.find(between) : text.size();
-    Number value{};
-    if (end == std::string_view::npos || !parse_whole(text.substr(0, end), value)) return false;
-    values.push_back(value);
-    text.remove_prefix(std::min(end + 1, text.size()));
+std::vector<std::string_view> split(std::string_view word, char between) {
+  std::vector<std::string_view> parts;
+  for (size_t end = word.find(between); end != std::string_view::npos; end = word.find(between)) {
+    parts.push_back(word.substr(0, end));
+    word.remove_prefix(end + 1);
   }
-  return true;
+  parts.push_back(word);
+  return parts;
 }
-
-}  // namespace
 
 Result<void> TokenReader::skip_lines() {
   while (token_.kind == Token::Kind::LineEnd) TW_TRY_VOID(advance());
@@ -43,97 +31,71 @@ Result<void> TokenReader::mark(char c) {
 }
 
 Result<std::string> TokenReader::name(std::string_view what) {
-  if (token_.kind != Token::Kind::Word && token_.kind != Token::Kind::Quoted) return expected(what);
+  if (!at_name()) return expected(what);
   std::string text = graph::name_of(token_);
   TW_TRY_VOID(advance());
   return text;
 }
 
-Result<std::string_view> TokenReader::word(std::string_view what) {
-  if (token_.kind != Token::Kind::Word) return expected(what);
-  const std::string_view text = token_.text;
+Result<uint32_t> TokenReader::number(std::string_view what) {
+  uint32_t number = 0;
+  if (!at_number() || !parse_number(token_.text.substr(1), number)) return expected(what);
   TW_TRY_VOID(advance());
-  return text;
+  return number;
 }
 
-Result<Precision> TokenReader::precision() {
-  const std::optional<Precision> value = token_.kind == Token::Kind::Word ? parse_precision(token_.text) : std::nullopt;
-  if (!value) return expected("a precision: i8, i16, i32, i64, fx16, fx32, bf16, f16 or f32");
-  TW_TRY_VOID(advance());
-  return *value;
+// ---- references ----
+
+template <class Id>
+Result<Id> TokenReader::reference(std::string_view what, const NameTable& names, Find<Id> find, Known known) {
+  if (at_number()) {
+    TW_TRY(const uint32_t id, number(fmt::format("{}, or @ and its number", what)));
+    return Id{id};
+  }
+  if (!at_name()) return expected(what);
+  const std::string name = graph::name_of(token_);
+  if (const std::optional<Id> found = (names.*find)(name)) {
+    TW_TRY_VOID(advance());
+    return *found;
+  }
+  const std::optional<std::string_view> near = near_name(name, (names.*known)());
+  return expected(fmt::format("{} that an earlier line declares", what),
+                  near ? fmt::format("Did you mean {}?", *near) : "");
 }
 
-Result<uint64_t> TokenReader::natural() {
-  uint64_t value = 0;
-  if (token_.kind != Token::Kind::Word || !parse_whole(token_.text, value)) return expected("a whole number");
-  TW_TRY_VOID(advance());
-  return value;
+Result<BufferId> TokenReader::buffer(const NameTable& names) {
+  return reference("a buffer", names, &NameTable::buffer, &NameTable::buffers);
+}
+Result<TensorId> TokenReader::source(const NameTable& names) {
+  return reference("a tensor", names, &NameTable::source, &NameTable::tensors);
+}
+Result<TensorId> TokenReader::result(const NameTable& names) {
+  return reference("a tensor", names, &NameTable::result, &NameTable::tensors);
 }
 
-Result<uint32_t> TokenReader::natural32() {
-  uint32_t value = 0;
-  if (token_.kind != Token::Kind::Word || !parse_whole(token_.text, value))
-    return expected("a whole number below 2^32");
-  TW_TRY_VOID(advance());
-  return value;
-}
-
-Result<int64_t> TokenReader::integer() {
-  int64_t value = 0;
-  if (token_.kind != Token::Kind::Word || !parse_whole(token_.text, value)) return expected("an integer");
-  TW_TRY_VOID(advance());
-  return value;
-}
-
-Result<double> TokenReader::real() {
-  double value = 0;
-  if (token_.kind != Token::Kind::Word || !parse_real(token_.text, value)) return expected("a number");
-  TW_TRY_VOID(advance());
-  return value;
-}
-
-Result<std::vector<uint64_t>> TokenReader::naturals(char between, size_t count, std::string_view what) {
-  std::vector<uint64_t> values;
-  if (token_.kind != Token::Kind::Word || !parse_parts(token_.text, between, count, values)) return expected(what);
-  TW_TRY_VOID(advance());
-  return values;
-}
-
-Result<std::vector<int64_t>> TokenReader::integers(char between, size_t count, std::string_view what) {
-  std::vector<int64_t> values;
-  if (token_.kind != Token::Kind::Word || !parse_parts(token_.text, between, count, values)) return expected(what);
-  TW_TRY_VOID(advance());
-  return values;
-}
+// ---- fields ----
 
 Result<void> TokenReader::fields(std::initializer_list<Field> fields) {
   std::vector<bool> seen(fields.size());
-  const auto keys = [&] {
-    std::string text = "one of";
-    for (const Field& field : fields) text += fmt::format(" {}=", field.key);
-    return text;
-  };
   while (!at_line_end()) {
     const Token key = token_;
-    size_t i = 0;
-    const Field* found = nullptr;
-    for (const Field& field : fields) {
-      if (key.is_word(field.key)) {
-        found = &field;
-        break;
-      }
-      ++i;
+    const auto* const field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& each) { return key.is_word(each.key); });
+    if (field == fields.end()) {
+      std::string keys = "one of";
+      for (const Field& each : fields) keys += fmt::format(" {}=", each.key);
+      return expected(keys);
     }
-    if (!found) return expected(keys());
-    if (seen[i]) return refuse_at(key, fmt::format("{}= a second time", key.text), "it once");
-    seen[i] = true;
+    const auto at = static_cast<size_t>(field - fields.begin());
+    if (seen[at]) return lexer_.refuse_at(key, fmt::format("{}= a second time", key.text), "it once");
+    seen[at] = true;
     TW_TRY_VOID(advance());
     TW_TRY_VOID(mark('='));
-    TW_TRY_VOID(found->read());
+    TW_TRY_VOID(field->read());
   }
-  size_t i = 0;
-  for (const Field& field : fields)
-    if (!seen[i++] && field.required) return expected(fmt::format("{}=", field.key));
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (const Field& field = fields.begin()[i]; field.required && !seen[i])
+      return expected(fmt::format("{}=", field.key));
   return {};
 }
 

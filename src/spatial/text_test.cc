@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "spatial/any_program.h"
 #include "spatial/json.h"
-#include "spatial/random_program.h"
 #include "spatial/testing.h"
 #include "spatial/validate.h"
 
@@ -49,7 +49,7 @@ TEST(Text, SamplesReadBackEqualAndValid) {
 TEST(Text, AnyProgramReadsBackEqual) {
   std::mt19937 random(20);
   for (int i = 0; i < 3000; ++i) {
-    const Program p = testing::random_program(random);
+    const Program p = testing::any_program(random);
     const std::string text = print(p);
     const Result<Program> read = parse_program(text, "random");
     ASSERT_TRUE(read.ok()) << to_text(read.refusal()) << "\n" << text;
@@ -121,6 +121,7 @@ TEST(Text, FaultsNameTheirPlaceAndWhatWasExpected) {
       {"value=sub(@0, 1)", "value=sin(@0)", R"(found "sin", expected a number, an operand such as @0, or a function)"},
       {"row:1, col:1", "row:1, col", "expected row:EXTENT, col:EXTENT or k:EXTENT, reduced with :sum, :max or :argmax"},
       {"within=0:5", "within=0:5 per=2", R"(found per= a second time, expected it once)"},
+      {"times=1 ", "", "expected index=, per=, times= and within=, all four or none"},
       {"item 0:0", "items 0:0", R"(found "items", expected claim, tensor, buffer,)"},
   };
   for (const Fault& fault : faults) {
@@ -144,6 +145,7 @@ TEST(Json, FaultsNameThePath) {
       {R"("kind":"generic")", R"("kind":"relu")", R"(stages[2].kind: found "relu", expected one of load, store)"},
       {R"("k_tiles":1,)", R"("k":1,)", "work.k_tiles: found nothing, expected a value"},
       {R"("edges":[)", R"("edges":{)", "is no JSON"},
+      {R"("depth":2)", R"("depth":1e999)", "has a number that is too large for a double"},
   };
   for (const Fault& fault : faults) {
     std::string text = good;

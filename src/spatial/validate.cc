@@ -21,9 +21,9 @@ constexpr std::array kCodes{
     FindingCode{"S6", "A page holds exactly the block that is moved."},
     FindingCode{"S7", "Movement does not convert."},
     FindingCode{"S8", "A load reads an input, param or state; a store writes an output or state."},
-    FindingCode{
-        "S9",
-        "An address names a variable once; its index page holds integers within a bound that starts at 0 or above."},
+    FindingCode{"S9",
+                "An address names a variable once and cannot wrap; its index page holds integers within a bound from 0 "
+                "or above."},
     FindingCode{"S10", "An iteration space has each axis once, K only reduced, one pool, and a fold with a landing."},
     FindingCode{"S11", "Parallel rows fit the tile, parallel columns the page."},
     FindingCode{"S12",
@@ -46,11 +46,6 @@ constexpr std::array kCodes{
     FindingCode{"S26", "The plan has as many items as there are, and sub-blocks that divide what an item owns."},
 };
 
-std::string_view subject(const Program& program) {
-  const std::optional<TensorId> result = program.result();
-  return result ? std::string_view(program.at(*result).name) : std::string_view(program.name);
-}
-
 }  // namespace
 
 std::span<const FindingCode> finding_codes() { return kCodes; }
@@ -72,27 +67,30 @@ std::vector<Finding> validate(const Program& program) {
   return out.take();
 }
 
+std::string place_text(const Program& program, std::optional<StageId> stage, std::optional<BufferId> buffer,
+                       std::optional<TensorId> tensor) {
+  if (stage && buffer) return fmt::format("stage {} (buffer {})", program.at(*stage).name, program.at(*buffer).name);
+  if (stage) return fmt::format("stage {}", program.at(*stage).name);
+  if (buffer) return fmt::format("buffer {}", program.at(*buffer).name);
+  if (tensor) return fmt::format("tensor {}", program.at(*tensor).name);
+  return fmt::format("program {}", program.name);
+}
+
 std::string to_text(const Program& program, const Finding& finding) {
-  std::string what = fmt::format("program {}", program.name);
-  if (finding.tensor) what = fmt::format("tensor {}", program.at(*finding.tensor).name);
-  if (finding.buffer) what = fmt::format("buffer {}", program.at(*finding.buffer).name);
-  if (finding.stage) {
-    what = fmt::format("stage {}", program.at(*finding.stage).name);
-    if (finding.buffer) what += fmt::format(" (buffer {})", program.at(*finding.buffer).name);
-  }
-  return fmt::format("{} {}: {}", finding.code, what, finding.text);
+  return fmt::format("{} {}: {}", finding.code, place_text(program, finding.stage, finding.buffer, finding.tensor),
+                     finding.text);
 }
 
 Refusal to_refusal(const Program& program, std::span<const Finding> findings) {
   TW_CHECK(!findings.empty(), "program {} has no finding", program.name);
   std::string reason = fmt::format("section {} is ill-formed: {}", program.name, to_text(program, findings[0]));
   if (findings.size() > 1) reason += fmt::format(" (and {} more)", findings.size() - 1);
-  return refuse(RefusalKind::Malformed, subject(program), std::move(reason));
+  return refuse(RefusalKind::Malformed, program.subject(), std::move(reason));
 }
 
 Result<void> check_target(const Program& program, const Target& target) {
   const auto no = [&](RefusalKind kind, std::string reason, std::string remedy) {
-    return refuse(kind, subject(program), std::move(reason), std::move(remedy));
+    return refuse(kind, program.subject(), std::move(reason), std::move(remedy));
   };
   if (program.target != target.name || program.tile != target.tile)
     return no(RefusalKind::Conflict,

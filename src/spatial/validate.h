@@ -33,6 +33,9 @@ std::vector<Finding> validate(const Program& program);
 
 // "S16 stage silu (buffer in_x): ..."
 std::string to_text(const Program& program, const Finding& finding);
+// "stage silu (buffer in_x)": the narrowest thing that is given, the program when none is.
+std::string place_text(const Program& program, std::optional<StageId> stage, std::optional<BufferId> buffer,
+                       std::optional<TensorId> tensor);
 
 // What a target cannot do of the program, as the first refusal: its tile, page, precisions, capabilities. Local memory
 // is not looked at: sizes are measured first (sizing.h). The subject is the result's name.

@@ -1,23 +1,44 @@
 #include <algorithm>
 #include <array>
-#include <limits>
 
+#include "spatial/names.h"
 #include "spatial/validate_rules.h"
 
 namespace tw::spatial {
 namespace {
 
-constexpr std::array<std::string_view, kLoopVars> kLoopVarNames{"item_y", "item_x", "sub_h", "sub_w", "k_block"};
-constexpr std::array<std::string_view, kAxes> kAxisNames{"row", "column", "k"};
-std::string_view axis_name(Axis axis) { return kAxisNames.at(static_cast<size_t>(axis)); }
+// Offsets and addresses beyond this could wrap where they are added up in 64 bits.
+__extension__ using Wide = __int128;
+constexpr Wide kMostReach = Wide{1} << 62;
 
 // ---- movement ----
+
+// The greatest value of every loop variable in the program.
+LoopPoint last_point(const Program& program) {
+  const BlockPlan& plan = program.work.plan;
+  LoopPoint last{0, 0, plan.per_site_m, plan.per_site_n, plan.num_blocks};
+  for (const WorkItem& item : program.work.items) {
+    last[0] = std::max(last[0], item.y);
+    last[1] = std::max(last[1], item.x);
+  }
+  return last;
+}
+
+// Whether the address of every tile of the block, at every point up to the last and any index, fits 62 bits.
+bool cannot_wrap(const AccessPattern& pattern, const LoopPoint& last) {
+  const TileAddr& origin = pattern.origin;
+  Wide reach = Wide{origin.base} + Wide{pattern.stride_h} * pattern.block_h + Wide{pattern.stride_w} * pattern.block_w;
+  for (const Step& step : origin.steps) reach += Wide{step.stride} * last[static_cast<size_t>(step.var)];
+  if (const auto& index = origin.indirect; index && index->high > 0)
+    reach += Wide{index->tile_stride} * (static_cast<uint64_t>(index->high) / index->elems_per_tile);
+  return reach < kMostReach;
+}
 
 void check_address(const Program& program, StageId id, const TileAddr& addr, Findings& out) {
   std::array<int, kLoopVars> named{};
   for (const Step& step : addr.steps)
     if (++named.at(static_cast<size_t>(step.var)) == 2)
-      out.add("S9", id, fmt::format("names {} twice in its address", kLoopVarNames.at(static_cast<size_t>(step.var))));
+      out.add("S9", id, fmt::format("names {} twice in its address", enum_name(step.var)));
   if (!addr.indirect) return;
   const IndirectTile& indirect = *addr.indirect;
   if (const Buffer& page = program.at(indirect.index); !is_integer(page.dtype))
@@ -27,7 +48,7 @@ void check_address(const Program& program, StageId id, const TileAddr& addr, Fin
             fmt::format("its index may be {} to {}, expected a range from 0 or above", indirect.low, indirect.high));
 }
 
-void check_move(const Program& program, StageId id, Findings& out) {
+void check_move(const Program& program, StageId id, const LoopPoint& last, Findings& out) {
   const Stage& stage = program.at(id);
   const AccessPattern& pattern = *stage.pattern();
   const Tensor& tensor = program.at(*stage.tensor());
@@ -44,6 +65,7 @@ void check_move(const Program& program, StageId id, Findings& out) {
   if (stage.store() && !tensor.result())
     out.add("S8", id, fmt::format("stores {}, which is neither an output nor state", tensor.name));
   check_address(program, id, pattern.origin, out);
+  if (!cannot_wrap(pattern, last)) out.add("S9", id, "its address can wrap");
 }
 
 // ---- compute ----
@@ -58,7 +80,7 @@ void check_space(const Program& program, StageId id, const Generic& g, Findings&
   int reduced = 0;
   for (const Iter& iter : g.iters) {
     if (++seen.at(static_cast<size_t>(iter.axis)) == 2)
-      out.add("S10", id, fmt::format("iterates the {} axis twice", axis_name(iter.axis)));
+      out.add("S10", id, fmt::format("iterates the {} axis twice", enum_name(iter.axis)));
     if (iter.axis == Axis::K && !iter.reduce) out.add("S10", id, "iterates the k axis in parallel");
     if (iter.reduce && iter.reduce != g.pool()) out.add("S10", id, "reduces by two different pools");
     reduced += iter.reduce ? 1 : 0;
@@ -76,8 +98,6 @@ void check_space(const Program& program, StageId id, const Generic& g, Findings&
 
 // Whether the affine part of a map, at every point of the space, fits 62 bits, so that adding an index cannot wrap.
 bool cannot_wrap(const Generic& g, const ElemAccess& map) {
-  __extension__ using Wide = __int128;
-  constexpr Wide kMost = Wide{1} << 62;
   Wide low = map.base, high = map.base;
   for (int a = 0; a < kAxes; ++a) {
     const Wide reach = Wide{map.coef[a]} * static_cast<Wide>(g.extent(static_cast<Axis>(a)) - 1);
@@ -87,7 +107,7 @@ bool cannot_wrap(const Generic& g, const ElemAccess& map) {
     const Wide reach = Wide{map.indirect->stride} * static_cast<Wide>(map.indirect->modulus);
     (reach < 0 ? low : high) += reach;
   }
-  return low > -kMost && high < kMost;
+  return low > -kMostReach && high < kMostReach;
 }
 
 // Whether following the indices from operand i comes to one that is not indexed, or that only checks itself.
@@ -107,7 +127,7 @@ void check_map(const Program& program, StageId id, const Generic& g, uint32_t op
     if (map.coef[a] != 0 && !g.iter(static_cast<Axis>(a)))
       out.add("S12", id,
               fmt::format("operand {} moves with the {} axis, which is not iterated", operand,
-                          axis_name(static_cast<Axis>(a))));
+                          enum_name(static_cast<Axis>(a))));
   if (!cannot_wrap(g, map)) out.add("S12", id, fmt::format("the offset of operand {} can wrap", operand));
   if (!map.indirect) return;
   const IndirectTerm& term = *map.indirect;
@@ -144,7 +164,7 @@ bool check_body(const Program& program, StageId id, const Generic& g, Findings& 
     if (!n) continue;
     if (!g.iter(n->cond.axis))
       out.add("S13", id,
-              fmt::format("its body selects on the {} axis, which is not iterated", axis_name(n->cond.axis)));
+              fmt::format("its body selects on the {} axis, which is not iterated", enum_name(n->cond.axis)));
     if (!n->cond.by_operand || !operand_known(n->cond.bound)) continue;
     if (const Buffer& page = program.at(program.at(id).ins[static_cast<size_t>(n->cond.bound)]);
         !is_integer(page.dtype))
@@ -218,8 +238,9 @@ void check_matmul(const Program& program, StageId id, const MatmulTiles& m, Find
 }  // namespace
 
 void check_movement(const Program& program, Findings& out) {
+  const LoopPoint last = last_point(program);
   for (uint32_t i = 0; i < program.stages.size(); ++i)
-    if (program.stages[i].pattern()) check_move(program, StageId{i}, out);
+    if (program.stages[i].pattern()) check_move(program, StageId{i}, last, out);
 }
 
 void check_compute(const Program& program, Findings& out) {

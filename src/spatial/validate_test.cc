@@ -87,6 +87,11 @@ const Mutant kMutants[] = {
      [](Program& p) {
        pattern(p, 0).origin.steps = {item_x(1), item_x(0)};
      }},
+    {"S9", "an address that comes round to the first tile", F::Add,
+     [](Program& p) {
+       pattern(p, 0).origin.steps = {item_x(uint64_t{1} << 32)};
+       p.work.items[0].x = uint64_t{1} << 32;
+     }},
     {"S9", "an index that may be negative", F::Gather, [](Program& p) { pattern(p, 2).origin.indirect->low = -1; }},
     {"S9", "an index of reals", F::Gather, [](Program& p) { p.buffers[1].dtype = Precision::F32; }},
     {"S10", "an axis twice", F::Add, [](Program& p) { generic(p, 2).iters[0].axis = Axis::Col; }},

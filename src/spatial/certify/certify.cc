@@ -5,6 +5,7 @@
 
 #include "spatial/certify/checks.h"
 #include "spatial/certify/fingerprint.h"
+#include "spatial/validate.h"
 
 namespace tw::spatial {
 namespace {
@@ -104,13 +105,7 @@ std::vector<CheckFailure> run_check(std::string_view check, const Program& progr
 }
 
 std::string to_text(const Program& program, const CheckFailure& failure) {
-  std::string what = fmt::format("program {}", program.name);
-  if (failure.tensor) what = fmt::format("tensor {}", program.at(*failure.tensor).name);
-  if (failure.buffer) what = fmt::format("buffer {}", program.at(*failure.buffer).name);
-  if (failure.stage) {
-    what = fmt::format("stage {}", program.at(*failure.stage).name);
-    if (failure.buffer) what += fmt::format(" (buffer {})", program.at(*failure.buffer).name);
-  }
+  std::string what = place_text(program, failure.stage, failure.buffer, failure.tensor);
   if (failure.item) what += fmt::format(", item {}", *failure.item);
   return fmt::format("{}: {}: {}", failure.check, what, failure.text);
 }
@@ -118,11 +113,10 @@ std::string to_text(const Program& program, const CheckFailure& failure) {
 Result<Certificate> certificate_of(const Program& program, const Target& target) {
   Verdict verdict = certify(program, target);
   if (verdict.ok()) return std::move(verdict.certificate);
-  const std::optional<TensorId> result = program.result();
   std::string reason =
       fmt::format("section {} fails the check of {}", program.name, to_text(program, verdict.failures.front()));
   if (verdict.failures.size() > 1) reason += fmt::format(" (and {} more)", verdict.failures.size() - 1);
-  return refuse(RefusalKind::Conflict, result ? program.at(*result).name : program.name, std::move(reason));
+  return refuse(RefusalKind::Conflict, program.subject(), std::move(reason));
 }
 
 }  // namespace tw::spatial

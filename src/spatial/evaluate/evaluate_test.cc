@@ -304,8 +304,7 @@ AccessPattern& pattern_of(Program& program, size_t stage) {
 TEST(Faults, AnAddressPastTheGridIsNamed) {
   const Fault load = broken_copy(TensorRole::Output, [](Program& p) { pattern_of(p, 0).origin.base = 1; });
   EXPECT_EQ(to_text(load), "section copy, stage load, item 1: moves tile 2 of x, which has 0 to 1");
-  const Fault wide =
-      broken_copy(TensorRole::Output, [](Program& p) { p.work.items[1].x = std::numeric_limits<uint64_t>::max(); });
+  const Fault wide = broken_copy(TensorRole::Output, [](Program& p) { p.work.items[1].x = uint64_t{1} << 40; });
   EXPECT_EQ(wide.kind, FaultKind::TileAddress);
 }
 

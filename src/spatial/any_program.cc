@@ -1,8 +1,8 @@
-#include "spatial/random_program.h"
+#include "spatial/any_program.h"
 
 #include <limits>
 
-#include "spatial/words.h"
+#include "spatial/names.h"
 
 namespace tw::spatial::testing {
 namespace {
@@ -75,19 +75,21 @@ class Maker {
   Precision precision() { return static_cast<Precision>(below(kPrecisions)); }
   template <class E>
   E any() {
-    return static_cast<E>(below(Words<E>::kAll.size()));
+    return static_cast<E>(below(kEnumNames<E>.size()));
   }
   BufferId buffer_id() { return BufferId{pick32()}; }
   TensorId tensor_id() { return TensorId{pick32()}; }
 
   Init init() {
-    switch (below(7)) {
+    switch (below(9)) {
       case 0: return ZeroInit{};
       case 1: return RealInit{real()};
       case 2: return IntegerInit{integer()};
       case 3: return GivenInit{};
       case 4: return integer_values({integer(), integer(), integer()});
       case 5: return real_values({real(), real()});
+      case 6: return IntegerValues{};
+      case 7: return RealValues{};
       default: return ExternalInit{};
     }
   }
@@ -132,7 +134,7 @@ class Maker {
 
 }  // namespace
 
-Program random_program(std::mt19937& random) { return Maker(random).program(); }
-Expr random_expr(std::mt19937& random, int nodes, uint32_t operands) { return Maker(random).expr(nodes, operands); }
+Program any_program(std::mt19937& random) { return Maker(random).program(); }
+Expr any_expr(std::mt19937& random, int nodes, uint32_t operands) { return Maker(random).expr(nodes, operands); }
 
 }  // namespace tw::spatial::testing

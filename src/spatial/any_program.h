@@ -8,8 +8,8 @@
 
 namespace tw::spatial::testing {
 
-Program random_program(std::mt19937& random);
+Program any_program(std::mt19937& random);
 // A tree of at most `nodes` nodes over `operands` operands.
-Expr random_expr(std::mt19937& random, int nodes, uint32_t operands);
+Expr any_expr(std::mt19937& random, int nodes, uint32_t operands);
 
 }  // namespace tw::spatial::testing

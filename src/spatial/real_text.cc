@@ -1,10 +1,12 @@
-#include "spatial/words.h"
+#include "spatial/real_text.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <charconv>
 #include <cmath>
+
+#include "base/parse_number.h"
 
 namespace tw::spatial {
 namespace {
@@ -19,15 +21,12 @@ std::string real_text(double value) {
 }
 
 bool parse_real(std::string_view text, double& value) {
+  if (!text.starts_with(kBits)) return parse_number(text, value) && !std::isnan(value);
+  uint64_t bits = 0;
   const char* end = text.data() + text.size();
-  if (text.starts_with(kBits)) {
-    uint64_t bits = 0;
-    const auto [stop, error] = std::from_chars(text.data() + kBits.size(), end, bits, 16);
-    value = std::bit_cast<double>(bits);
-    return error == std::errc{} && stop == end && std::isnan(value);
-  }
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && stop == end && !std::isnan(value);
+  const auto [stop, error] = std::from_chars(text.data() + kBits.size(), end, bits, 16);
+  value = std::bit_cast<double>(bits);
+  return error == std::errc{} && stop == end && std::isnan(value);
 }
 
 }  // namespace tw::spatial
