@@ -121,8 +121,9 @@ void attend(benchmark::State& state, const Shape& p, Dtype type, uint64_t length
 
 void stream(benchmark::State& state, unsigned threads) {
   Pool pool(threads);
+  StreamRead read(best_isa(), pool, kCaches);
   double best = 0;
-  for (auto _ : state) best = std::max(best, stream_read_bandwidth(best_isa(), pool, kCaches, 5));
+  for (auto _ : state) best = std::max(best, read.run());
   state.counters["GB/s"] = best * 1e-9;
 }
 

@@ -34,13 +34,13 @@ Result<void> Binder::run() {
   return {};
 }
 
-// Calls of one item from `first` on are solo, and wait for nobody where all that the launch did since it last waited is
-// solo too. Answers whether all calls are.
+// Calls of one item in every step, from `first` on, are solo, and wait for nobody where all that the launch did since
+// it last waited is solo too. Answers whether all calls are.
 bool Binder::set_solo(size_t first) {
   bool all = true, alone = true;
   for (size_t at = first; at < d_.calls.size(); ++at) {
     Call& call = d_.calls[at];
-    call.solo = call.count(call) == 1;
+    call.solo = !call.varies && call.count(call) == 1;
     all = all && call.solo;
     const bool waits = call.barrier;
     if (at != first && call.solo && alone) call.barrier = false;

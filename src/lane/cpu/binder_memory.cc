@@ -100,7 +100,8 @@ Result<void> Binder::bind(const Attention& l) {
   const size_t scratch = attention_scratch_bytes(a);
   if (!attends_by_chunks(a)) return turns(add(a, kernels_.attention_rows, attention_rows_items, scratch));
   shared(a.partials, attention_partials(a.sequences, a.rows, l.heads, l.vd, l.len) * sizeof(float));
-  add(a, kernels_.attention_chunks, attention_chunks_items, scratch).take_turns = true;
+  Call& chunks = add(a, kernels_.attention_chunks, attention_chunks_items, scratch);
+  chunks.take_turns = chunks.varies = true;
   return done(add(a, kernels_.attention_merge, attention_merge_items, scratch));
 }
 

@@ -6,6 +6,7 @@
 
 #include "lane/cpu/block_weights.h"
 #include "lane/cpu/product_source.h"
+#include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
@@ -24,12 +25,9 @@ struct BlockFormat {
   static constexpr BlockForm kForm = Form;
   static constexpr int kFlush = kFlushSteps;
   static constexpr int kExcess = kExcessOfCodes;
-  static constexpr bool kHalves = T == Term::Halves || T == Term::HalvesMin || T == Term::TwoScales;
-  static constexpr bool kMin = T == Term::ScaleMin || T == Term::HalvesMin;
-  // One word of activation leaves room for the sub-scale in a 16-bit weight.
-  static constexpr bool kScaled = kHalves && T != Term::TwoScales && kForm == BlockForm::Wide && kWords == 1;
+  static constexpr bool kHalves = has_halves(T);
   // The halves' sums are taken apart; else Small multiplies its 16-bit sums by the sub-scales.
-  static constexpr bool kApart = kHalves && !kScaled && kForm != BlockForm::Small;
+  static constexpr bool kApart = kHalves && kForm != BlockForm::Small;
   using Word = std::conditional_t<kForm == BlockForm::Wide, int16_t, int8_t>;
   static constexpr uint32_t kBlockWords = (kForm == BlockForm::Wide ? 16 : 8) * kPanel;
 };
@@ -40,11 +38,8 @@ struct BlockFormChoice {
   static constexpr BlockForm kForm = kWords == 2 || (S::kPairSums && kSigned) ? BlockForm::Wide
                                      : S::kPairSums                           ? BlockForm::Small
                                                                               : BlockForm::Dots;
-  static constexpr int kHalfSteps = Source::kTerm == Term::Halves || Source::kTerm == Term::HalvesMin ? 4 : 8;
-  static constexpr int flush(int steps) {
-    return steps == 1 || steps * 2 * 127 * Source::kMax <= 32767 ? steps : flush(steps / 2);
-  }
-  static constexpr int kFlush = kForm == BlockForm::Small ? flush(kHalfSteps) : 0;
+  static constexpr int kSteps = has_sub_scales(Source::kTerm) ? 4 : 8;  // that may be summed together
+  static constexpr int kFlush = kForm == BlockForm::Small ? steps_in_16_bits(kSteps, 2 * 127 * Source::kMax) : 0;
   static constexpr int kExcess = kForm == BlockForm::Wide ? 0 : kSigned ? 128 : Source::kOffset;
   using Type = BlockFormat<Source::kTerm, kWords, kForm, kFlush, kExcess>;
 };
@@ -61,29 +56,24 @@ struct UnpackBlocks {
   // (low, high) in 16 bits each.
   TW_SIMD I pairs(I low, I high) { return S::ior(S::iand(low, S::iset(0xffff)), S::template ishl<16>(high)); }
 
-  TW_SIMD void put(B codes, uint32_t group, B factors, int32_t* words) {
-    if constexpr (kSigned && F::kForm != BlockForm::Small) codes = S::bxor(codes, S::bset1(0x80));
+  TW_SIMD void put(B codes, uint32_t group, int32_t* words) {
+    if constexpr (kSigned) codes = S::bxor(codes, S::bset1(0x80));
     if constexpr (F::kForm != BlockForm::Wide) {
       S::istore(words + group * kPanel, S::i_of(codes));
     } else {
       constexpr int32_t kLess = -(kSigned ? 128 : Source::kOffset);
       const B less = S::bset4(static_cast<int32_t>((static_cast<uint32_t>(kLess) << 16) | (kLess & 0xffff)));
-      B first = S::badd16(S::bwiden01(codes), less), second = S::badd16(S::bwiden23(codes), less);
-      if constexpr (F::kScaled) {
-        first = S::bmul16(first, factors);
-        second = S::bmul16(second, factors);
-      }
-      S::istore(words + 2 * group * kPanel, S::i_of(first));
-      S::istore(words + (2 * group + 1) * kPanel, S::i_of(second));
+      S::istore(words + 2 * group * kPanel, S::i_of(S::badd16(S::bwiden01(codes), less)));
+      S::istore(words + (2 * group + 1) * kPanel, S::i_of(S::badd16(S::bwiden23(codes), less)));
     }
   }
 
   template <int i>
-  TW_SIMD void put_pair(const Block& block, B factors0, B factors1, int32_t* words) {
+  TW_SIMD void put_pair(const Block& block, int32_t* words) {
     B u, v;
     block.template pair<i>(u, v);
-    put(u, i, factors0, words);
-    put(v, i + 4, factors1, words);
+    put(u, i, words);
+    put(v, i + 4, words);
   }
 
   [[gnu::noinline]] static void run(Source source, uint32_t blocks, BlockWeights& out) {
@@ -91,26 +81,25 @@ struct UnpackBlocks {
       const Block block = source.block(b);
       S::store(out.scale[b], block.scale());
       if constexpr (F::kTerm == Term::TwoScales) S::store(out.scale1[b], block.scale1());
-      if constexpr (F::kMin) S::store(out.neg_min[b], block.neg_min());
-      B factors[2] = {S::b_of(S::izero()), S::b_of(S::izero())};
-      if constexpr (F::kHalves && F::kTerm != Term::TwoScales) {
+      if constexpr (has_min(F::kTerm)) S::store(out.neg_min[b], block.neg_min());
+      if constexpr (has_sub_scales(F::kTerm)) {
         const I s0 = block.sub(0), s1 = block.sub(1);
-        const I pair0 = pairs(s0, s0), pair1 = pairs(s1, s1);
-        factors[0] = S::b_of(pair0), factors[1] = S::b_of(pair1);
-        S::istore(out.sub[b][0], F::kApart ? s0 : pair0);
-        S::istore(out.sub[b][1], F::kApart ? s1 : pair1);
-        const I excess = S::iset(F::kExcess);
-        S::istore(out.excess[b], pairs(S::imul(s0, excess), S::imul(s1, excess)));
+        S::istore(out.sub[b][0], F::kApart ? s0 : pairs(s0, s0));
+        S::istore(out.sub[b][1], F::kApart ? s1 : pairs(s1, s1));
+        if constexpr (!F::kApart) {
+          const I excess = S::iset(F::kExcess);
+          S::istore(out.excess[b], pairs(S::imul(s0, excess), S::imul(s1, excess)));
+        }
       }
       if constexpr (F::kTerm == Term::HalvesMin) {
         S::istore(out.sub_min[b][0], block.sub_min(0));
         S::istore(out.sub_min[b][1], block.sub_min(1));
       }
       int32_t* words = out.words + b * F::kBlockWords;
-      put_pair<0>(block, factors[0], factors[1], words);
-      put_pair<1>(block, factors[0], factors[1], words);
-      put_pair<2>(block, factors[0], factors[1], words);
-      put_pair<3>(block, factors[0], factors[1], words);
+      put_pair<0>(block, words);
+      put_pair<1>(block, words);
+      put_pair<2>(block, words);
+      put_pair<3>(block, words);
     }
   }
 };

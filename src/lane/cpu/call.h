@@ -26,6 +26,7 @@ struct Call {
   void (*items)() = nullptr;   // its item count, likewise
   void* args = nullptr;
   bool take_turns = false;  // threads take shares as they come free; else one equal share each
+  bool varies = false;      // its item count is another from step to step
   bool solo = false;        // the last thread runs all of it: solo calls need no wait between them
   bool barrier = true;
   uint32_t launch = 0;  // of the schedule

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "lane/cpu/kernels.h"
@@ -77,8 +78,9 @@ int register_all() {
   };
   add("stream", [](benchmark::State& s) {
     Pool pool(kThreads);
+    StreamRead read(best_isa(), pool, kMemories);
     double best = 0;
-    for (auto _ : s) best = std::max(best, stream_read_bandwidth(best_isa(), pool, kMemories, 5));
+    for (auto _ : s) best = std::max(best, read.run());
     s.counters["GB/s"] = best * 1e-9;
   });
   for (const uint64_t heads : {16, 32})

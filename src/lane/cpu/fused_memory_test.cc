@@ -142,6 +142,22 @@ void expect_attention(const AttentionCase& c, Numerics numerics, const std::stri
   ASSERT_FALSE(::testing::Test::HasFailure()) << what;
 }
 
+// One head's cache is one chunk at the first position, which is what a program is compiled at, and many later.
+TEST(FusedAttention, ChunksOfOneHeadAreSharedOutToTheThreads) {
+  const AttentionCase c{.heads = 4, .group = 4, .rows = 4, .position = 200};
+  size_t shared = 0;
+  const auto result =
+      attention_form(c, Numerics::Int8, true).schedule.try_run(Isa::Scalar, 2, [&](const Program& program) {
+        for (const Call& call : program.calls()) {
+          if (!call.take_turns) continue;
+          EXPECT_FALSE(call.solo);
+          ++shared;
+        }
+      });
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(shared, 1U);
+}
+
 TEST(FusedAttention, GatesAndForms) {
   using enum graph::ActivationKind;
   for (const uint64_t rows : {1, 9})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -52,11 +53,6 @@ PanelSource source_of(const graph::Rows& rows, const Packed& shape, uint64_t pan
   return source;
 }
 
-template <class T>
-void put(std::byte* at, T value) {
-  std::memcpy(at, &value, sizeof value);
-}
-
 // The fields of one run of all 16 rows, as the file's blocks give them. Rows past the last output stay zero.
 template <Layout L>
 struct RunRows {
@@ -73,10 +69,8 @@ void put_headers(const RunRows<L>& rows, std::byte* run) {
   const auto* sub_mins = reinterpret_cast<const std::byte*>(rows.headers[0].sub_min);
   for (uint32_t r = 0; r < kPanel; ++r) {
     const RunHeader& header = rows.headers[r];
-    if constexpr (shape.scale_bytes() == 4) put(run + 4 * r, header.scale);
-    if constexpr (shape.scale_bytes() == 2) put(run + 2 * r, static_cast<uint16_t>(header.scale));
-    if constexpr (shape.scale_bytes() == 1) put(run + r, static_cast<uint8_t>(header.scale));
-    if constexpr (shape.min) put(run + shape.min_at() + 2 * r, header.min);
+    std::memcpy(run + shape.scale_bytes() * r, &header.scale, shape.scale_bytes());
+    if constexpr (shape.min) std::memcpy(run + shape.min_at() + 2 * r, &header.min, sizeof header.min);
   }
   turn_bytes<shape.subs * shape.blocks>(subs, sizeof(RunHeader), run + shape.subs_at());
   turn_bytes<shape.sub_mins * shape.blocks>(sub_mins, sizeof(RunHeader), run + shape.sub_mins_at());

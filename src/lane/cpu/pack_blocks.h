@@ -18,7 +18,7 @@ namespace tw::lane::cpu {
 static_assert(std::endian::native == std::endian::little, "packed words are little-endian");
 
 struct RunHeader {
-  uint32_t scale = 0;  // f16, f32, or e8m0 in the low byte
+  uint32_t scale = 0;  // f32, or f16 or e8m0 in the low bytes
   uint16_t min = 0;
   int8_t sub[16] = {};
   uint8_t sub_min[8] = {};
@@ -79,6 +79,11 @@ inline void sub_scales_k4(const std::byte* packed, RunHeader& header) {
   const uint32_t sub_min[2] = {mins & 0x3f3f3f3fU, (nibbles >> 4 & 0x0f0f0f0fU) | (mins >> 6 & 0x03030303U) << 4};
   std::memcpy(header.sub, sub, sizeof sub);
   std::memcpy(header.sub_min, sub_min, sizeof sub_min);
+}
+
+// A 6-bit sub-scale of offset 32: its low 4 bits and its top 2.
+inline int8_t sub_scale_of_6_bits(unsigned low, unsigned top) {
+  return static_cast<int8_t>(static_cast<int>((low & 15U) | (top & 3U) << 4) - 32);
 }
 
 struct FileQ8_0 {
@@ -167,10 +172,8 @@ struct FileIQ4_XS {
   static void header(const std::byte* p, RunHeader& h) {
     h.scale = half_at(p);
     const unsigned top = half_at(p + 2);
-    for (unsigned j = 0; j < 8; ++j) {
-      const unsigned low = static_cast<unsigned>(p[4 + j / 2]) >> (4 * (j % 2)) & 15U;
-      h.sub[j] = static_cast<int8_t>(static_cast<int>(low | (top >> 2 * j & 3U) << 4) - 32);
-    }
+    for (unsigned j = 0; j < 8; ++j)
+      h.sub[j] = sub_scale_of_6_bits(static_cast<unsigned>(p[4 + j / 2]) >> (4 * (j % 2)), top >> 2 * j);
   }
   static void words(const std::byte* p, int b, uint32_t* low, uint32_t*) { copy_nibbles(p + 8 + 16 * b, low); }
 };

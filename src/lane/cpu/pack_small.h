@@ -15,53 +15,60 @@ Block block_at(const std::byte* p) {
   return block;
 }
 
-// The codes of 32 values: `code(q)` of `kBits` bits, in the words of pack_layout.h.
-template <class Block, int kBits, class Code>
-void put_codes(const std::byte* p, int b, Code code, uint32_t* low, uint32_t* high) {
-  gguf::IntRun run;
-  gguf::decode_run(block_at<Block>(p), static_cast<uint32_t>(b), run);
-  for (int w = 0; w < (kBits == 4 ? 4 : 2); ++w) low[w] = 0;
-  if constexpr (kBits == 3) high[0] = 0;
-  for (uint32_t v = 0; v < kBlock; ++v) {
-    const auto c = static_cast<uint32_t>(code(int{run.q[v]}));
-    const uint32_t byte = 8 * (v % 4), group = v / 4;
-    if constexpr (kBits == 4) {
-      low[group % 4] |= c << (byte + group / 4 * 4);
-    } else {
-      low[group / 4] |= (c & 3) << (byte + 2 * (group % 4));
-      if constexpr (kBits == 3) high[0] |= c >> 2 << (byte + group);
+// The codes of a block's b-th 32 integers, kBits bits each, in the words of pack_layout.h.
+template <class B, int kBits, int (*kCode)(int)>
+struct FileCodes {
+  using Block = B;
+  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
+    gguf::IntRun run;
+    gguf::decode_run(block_at<Block>(p), static_cast<uint32_t>(b), run);
+    for (int w = 0; w < (kBits == 4 ? 4 : 2); ++w) low[w] = 0;
+    if constexpr (kBits == 3) high[0] = 0;
+    for (uint32_t v = 0; v < kBlock; ++v) {
+      const auto c = static_cast<uint32_t>(kCode(int{run.q[v]}));
+      const uint32_t byte = 8 * (v % 4), group = v / 4;
+      if constexpr (kBits == 4) {
+        low[group % 4] |= c << (byte + group / 4 * 4);
+      } else {
+        low[group / 4] |= (c & 3) << (byte + 2 * (group % 4));
+        if constexpr (kBits == 3) high[0] |= c >> 2 << (byte + group);
+      }
     }
   }
-}
+};
 
-struct FileQ2_K {
-  using Block = gguf::BlockQ2_K;
+template <int kOffset>
+inline int raised(int q) {
+  return q + kOffset;
+}
+// The digit of 8 g + 1 or 8 g - 1, g from -1 to 1.
+inline int iq1_code(int q) { return (q + 9) / 8; }
+// The place of 8, 25 or 43, past 4 when negative.
+inline int iq2_code(int q) {
+  const int magnitude = q < 0 ? -q : q;
+  return (magnitude > 8 ? 1 : 0) + (magnitude > 25 ? 1 : 0) + (q < 0 ? 4 : 0);
+}
+// Of magnitudes 4, 12, ... 52, 62, past 8 when negative.
+inline int iq3_xxs_code(int q) { return q < 0 ? 8 + (-q - 4) / 8 : (q - 4) / 8; }
+inline int iq3_s_code(int q) { return (q + 15) / 2; }
+
+struct FileQ2_K : FileCodes<gguf::BlockQ2_K, 2, raised<0>> {
   static void header(const std::byte* p, RunHeader& h) {
     const auto block = block_at<Block>(p);
     h.scale = block.d;
     h.min = block.dmin;
     std::memcpy(h.sub, block.scales, sizeof block.scales);
   }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 2>(
-        p, b, [](int q) { return q; }, low, high);
-  }
 };
 
-struct FileQ3_K {
-  using Block = gguf::BlockQ3_K;
+struct FileQ3_K : FileCodes<gguf::BlockQ3_K, 3, raised<4>> {
   static void header(const std::byte* p, RunHeader& h) {
     const auto block = block_at<Block>(p);
     h.scale = block.d;
     for (unsigned s = 0; s < 16; ++s) {
-      const unsigned low = static_cast<unsigned>(block.scales[s % 8]) >> (4 * (s / 8)) & 15U;
-      const unsigned top = static_cast<unsigned>(block.scales[8 + s % 4]) >> (2 * (s / 4)) & 3U;
-      h.sub[s] = static_cast<int8_t>(static_cast<int>(low | top << 4) - 32);
+      const auto low = static_cast<unsigned>(block.scales[s % 8]), top = static_cast<unsigned>(block.scales[8 + s % 4]);
+      h.sub[s] = sub_scale_of_6_bits(low >> (4 * (s / 8)), top >> (2 * (s / 4)));
     }
-  }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 3>(
-        p, b, [](int q) { return q + 4; }, low, high);
   }
 };
 
@@ -91,13 +98,8 @@ struct FileNVFP4 {
 };
 
 template <class B>
-struct FileTernary {
-  using Block = B;
-  static void header(const std::byte* p, RunHeader& h) { h.scale = block_at<Block>(p).d; }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 2>(
-        p, b, [](int q) { return q + 1; }, low, high);
-  }
+struct FileTernary : FileCodes<B, 2, raised<1>> {
+  static void header(const std::byte* p, RunHeader& h) { h.scale = block_at<B>(p).d; }
 };
 
 // The low nibble: 2 scale + 1; above it the offsets, 1 where 1 is added to eight times the digit, 0 where it is taken
@@ -106,8 +108,7 @@ inline int8_t ternary_sub(uint32_t scale, uint32_t offsets) {
   return static_cast<int8_t>((2 * (scale & 7) + 1) | offsets << 4);
 }
 
-struct FileIQ1_S {
-  using Block = gguf::BlockIQ1_S;
+struct FileIQ1_S : FileCodes<gguf::BlockIQ1_S, 2, iq1_code> {
   static void header(const std::byte* p, RunHeader& h) {
     const auto block = block_at<Block>(p);
     h.scale = block.d;
@@ -116,15 +117,9 @@ struct FileIQ1_S {
       h.sub[b] = ternary_sub(bits >> 12, bits >> 15 ^ 1U);
     }
   }
-  // 8 g + 1 or 8 g - 1, g from -1 to 1.
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 2>(
-        p, b, [](int q) { return (q + 9) / 8; }, low, high);
-  }
 };
 
-struct FileIQ1_M {
-  using Block = gguf::BlockIQ1_M;
+struct FileIQ1_M : FileCodes<gguf::BlockIQ1_M, 2, iq1_code> {
   static void header(const std::byte* p, RunHeader& h) {
     const auto block = block_at<Block>(p);
     h.scale = 0;
@@ -135,71 +130,42 @@ struct FileIQ1_M {
       h.sub[s] = ternary_sub(static_cast<uint32_t>(block.scales[s / 4]) >> (3 * (s % 4)), offsets ^ 3U);
     }
   }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 2>(
-        p, b, [](int q) { return (q + 9) / 8; }, low, high);
-  }
 };
 
 inline int8_t odd(uint32_t scale) { return static_cast<int8_t>(2 * (scale & 15) + 1); }
 
-// The place of 8, 25 or 43, past 4 when negative.
-inline int iq2_code(int q) {
-  const int magnitude = q < 0 ? -q : q;
-  return (magnitude > 8 ? 1 : 0) + (magnitude > 25 ? 1 : 0) + (q < 0 ? 4 : 0);
-}
-
 // The top 4 bits of the second word of each run's 8 bytes.
-struct FileIQ2_XXS {
-  using Block = gguf::BlockIQ2_XXS;
+struct FileIQ2_XXS : FileCodes<gguf::BlockIQ2_XXS, 3, iq2_code> {
   static void header(const std::byte* p, RunHeader& h) {
     h.scale = half_at(p);
     for (int b = 0; b < 8; ++b) h.sub[b] = odd(word_at(p + 2 + 8 * b + 4) >> 28);
   }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 3>(p, b, iq2_code, low, high);
-  }
 };
 
 template <class B>  // IQ2_XS, IQ2_S
-struct FileIQ2Halves {
-  using Block = B;
+struct FileIQ2Halves : FileCodes<B, 3, iq2_code> {
   static void header(const std::byte* p, RunHeader& h) {
-    const auto block = block_at<Block>(p);
+    const auto block = block_at<B>(p);
     h.scale = block.d;
     for (int b = 0; b < 8; ++b) {
       h.sub[2 * b] = odd(block.scales[b]);
       h.sub[2 * b + 1] = odd(static_cast<uint32_t>(block.scales[b]) >> 4);
     }
   }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 3>(p, b, iq2_code, low, high);
-  }
 };
 
-struct FileIQ3_XXS {
-  using Block = gguf::BlockIQ3_XXS;
+struct FileIQ3_XXS : FileCodes<gguf::BlockIQ3_XXS, 4, iq3_xxs_code> {
   static void header(const std::byte* p, RunHeader& h) {
     h.scale = half_at(p);
     for (int b = 0; b < 8; ++b) h.sub[b] = odd(word_at(p + 66 + 4 * b) >> 28);
   }
-  // Magnitudes 4, 12, ... 52, 62.
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 4>(
-        p, b, [](int q) { return q < 0 ? 8 + (-q - 4) / 8 : (q - 4) / 8; }, low, high);
-  }
 };
 
-struct FileIQ3_S {
-  using Block = gguf::BlockIQ3_S;
+struct FileIQ3_S : FileCodes<gguf::BlockIQ3_S, 4, iq3_s_code> {
   static void header(const std::byte* p, RunHeader& h) {
     const auto block = block_at<Block>(p);
     h.scale = block.d;
     for (unsigned b = 0; b < 8; ++b) h.sub[b] = odd(static_cast<uint32_t>(block.scales[b / 2]) >> (4 * (b % 2)));
-  }
-  static void words(const std::byte* p, int b, uint32_t* low, uint32_t* high) {
-    put_codes<Block, 4>(
-        p, b, [](int q) { return (q + 15) / 2; }, low, high);
   }
 };
 

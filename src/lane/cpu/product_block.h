@@ -6,7 +6,7 @@
 // integer sums are taken in another order than the one-row tile (product_tile.h).
 
 #include "lane/cpu/block_unpack.h"
-#include "lane/cpu/tile_input.h"
+#include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
@@ -139,55 +139,43 @@ struct BlockTile {
 
   // ---- the term of a block ----
 
-  // What codes exceed integers by is taken off the sums.
-  TW_SIMD I without_excess(I sum, int32_t x_sum) {
-    if constexpr (F::kExcess == 0) return sum;
-    return S::isub(sum, S::iset(F::kExcess * x_sum));
-  }
   // The low halves of two integers.
   TW_SIMD int32_t pair_of(int32_t low, int32_t high) {
     return static_cast<int32_t>((static_cast<uint32_t>(low) & 0xffffU) | (static_cast<uint32_t>(high) << 16));
   }
 
-  // s0 S0 + s1 S1 from S0 and S1, rounded once. With two words the sum can pass 32 bits: it is taken as 256 T_h + T_l,
-  // T_h and T_l exact in f32, by one fma.
-  TW_SIMD V weighted(I s0, I s1, I first, I second) {
-    if constexpr (F::kWords == 1) return S::to_float(S::iadd(S::imul(s0, first), S::imul(s1, second)));
-    const I byte = S::iset(255);
-    const I high = S::iadd(S::imul(s0, S::template isar<8>(first)), S::imul(s1, S::template isar<8>(second)));
-    const I low = S::iadd(S::imul(s0, S::iand(first, byte)), S::imul(s1, S::iand(second, byte)));
-    return S::fma(S::set(256.0f), S::to_float(high), S::to_float(low));
+  // What codes exceed integers by is taken off the sums of a block.
+  TW_SIMD void take_excess(const BlockWeights& w, uint32_t b, const TileInput& x, uint64_t at, I& first, I& second) {
+    const int32_t sum = x.sum<F::kWords>(at);
+    if constexpr (!F::kHalves) {
+      first = S::isub(first, S::iset(F::kExcess * sum));
+      return;
+    }
+    const int32_t half = x.half_sums[at];
+    if constexpr (F::kApart) {
+      first = S::isub(first, S::iset(F::kExcess * half));
+      second = S::isub(second, S::iset(F::kExcess * (sum - half)));
+    } else {
+      first = S::isub(first, S::dot2(S::izero(), S::bload(w.excess[b]), S::bset4(pair_of(half, sum - half))));
+    }
   }
 
-  // The chain a of one row by the term of block b; x from the row on, at block b.
+  // What the term of a block reads of its weights (product_term.h).
+  struct TermWeights {
+    const BlockWeights& w;
+    uint32_t b;
+    [[gnu::always_inline]] inline V scale1() const { return S::load(w.scale1[b]); }
+    [[gnu::always_inline]] inline I sub(int half) const { return S::iload(w.sub[b][half]); }
+    [[gnu::always_inline]] inline I sub_min(int half) const { return S::iload(w.sub_min[b][half]); }
+  };
+
+  // The chain a of one row by the term of block b, block `at` of x.
   TW_SIMD V add_term(V a, const BlockWeights& w, uint32_t b, const TileInput& x, uint64_t at, I first, I second) {
-    const V d = S::set(x.scale[at]);
-    const V scale = S::mul(S::load(w.scale[b]), d);
-    int32_t sum = 0, half = 0;
-    if constexpr (F::kExcess != 0 || F::kMin) sum = x.sum_high[at];
-    if constexpr (F::kWords == 2 && F::kMin) sum = 256 * sum + x.sum_low[at];
-    if constexpr ((F::kExcess != 0 && F::kHalves) || F::kTerm == Term::HalvesMin) half = x.half_sums[at];
-    if constexpr (F::kTerm == Term::TwoScales) {
-      a = S::fma(scale, S::to_float(without_excess(first, half)), a);
-      a = S::fma(S::mul(S::load(w.scale1[b]), d), S::to_float(without_excess(second, sum - half)), a);
-    } else if constexpr (F::kApart) {
-      const V both = weighted(S::iload(w.sub[b][0]), S::iload(w.sub[b][1]), without_excess(first, half),
-                              without_excess(second, sum - half));
-      a = S::fma(scale, both, a);
-    } else if constexpr (F::kHalves && F::kExcess != 0) {
-      const I excess = S::dot2(S::izero(), S::bload(w.excess[b]), S::bset4(pair_of(half, sum - half)));
-      a = S::fma(scale, S::to_float(S::isub(first, excess)), a);
-    } else {
-      a = S::fma(scale, S::to_float(without_excess(first, sum)), a);
-    }
-    if constexpr (F::kTerm == Term::ScaleMin)
-      a = S::fma(S::mul(S::load(w.neg_min[b]), d), S::to_float(S::iset(sum)), a);
-    if constexpr (F::kTerm == Term::HalvesMin) {
-      const I m = S::iadd(S::imul(S::iload(w.sub_min[b][0]), S::iset(half)),
-                          S::imul(S::iload(w.sub_min[b][1]), S::iset(sum - half)));
-      a = S::fma(S::mul(S::load(w.neg_min[b]), d), S::to_float(m), a);
-    }
-    return a;
+    if constexpr (F::kExcess != 0) take_excess(w, b, x, at, first, second);
+    V neg_min = S::zero();
+    if constexpr (has_min(F::kTerm)) neg_min = S::load(w.neg_min[b]);
+    return BlockTerm<S, F::kTerm, F::kWords>::template add<F::kApart>(a, TermWeights{w, b}, S::load(w.scale[b]),
+                                                                      neg_min, x, at, first, second);
   }
 
   template <int n>

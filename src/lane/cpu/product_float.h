@@ -3,6 +3,7 @@
 // Products by floating-point weights: CC(64) in f32, and the precise mode of every format: CC in f64.
 
 #include "lane/cpu/product_source.h"
+#include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
@@ -97,8 +98,8 @@ struct Widen {
   }
 
   static void run(Source source, uint32_t blocks, double* out) {
-    constexpr bool kHalves = Source::kTerm == Term::Halves || Source::kTerm == Term::HalvesMin;
-    constexpr bool kMin = Source::kTerm == Term::ScaleMin || Source::kTerm == Term::HalvesMin;
+    constexpr bool kSubScales = has_sub_scales(Source::kTerm);
+    constexpr bool kMin = has_min(Source::kTerm);
     for (uint32_t b = 0; b < blocks; ++b) {
       const Block block = source.block(b);
       alignas(64) uint8_t bytes[8][kPanel][4];
@@ -111,11 +112,11 @@ struct Widen {
         int32_t sub[kPanel], sub_min[kPanel];
         S::store(scale, Source::kTerm == Term::TwoScales && half == 1 ? block.scale1() : block.scale());
         if constexpr (kMin) S::store(neg_min, block.neg_min());
-        if constexpr (kHalves) S::istore(sub, block.sub(half));
+        if constexpr (kSubScales) S::istore(sub, block.sub(half));
         if constexpr (Source::kTerm == Term::HalvesMin) S::istore(sub_min, block.sub_min(half));
         for (uint32_t l = 0; l < kPanel; ++l) {
           double d = scale[l];
-          if constexpr (kHalves) d *= sub[l];
+          if constexpr (kSubScales) d *= sub[l];
           double m = 0;
           if constexpr (kMin) m = neg_min[l];
           if constexpr (Source::kTerm == Term::HalvesMin) m *= sub_min[l];

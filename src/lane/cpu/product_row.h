@@ -29,10 +29,7 @@ struct RowPanel {
     fetch_lines<Source::kBlockBytes>(block.words + kFetchAhead);
     typename Tile::Sums sums;
     Tile::block_sums(block, x, b, sums);
-    const V scale = block.scale();
-    V neg_min = scale;
-    if constexpr (Tile::kMin) neg_min = block.neg_min();
-    return Tile::add_term(a, block, x, 0, b, sums, scale, neg_min);
+    return Tile::add_term(a, block, x, 0, b, sums, block.scale(), Tile::neg_min_of(block));
   }
 
   // The sums of the 16 outputs over all `blocks` blocks to total[16].

@@ -5,7 +5,7 @@
 // their order is free.
 
 #include "lane/cpu/product_source.h"
-#include "lane/cpu/tile_input.h"
+#include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
@@ -16,29 +16,30 @@ struct SegmentTile {
   using B = typename S::B;
   using Block = typename Source::Block;
   static constexpr Term kTerm = Source::kTerm;
-  static constexpr bool kHalves = kTerm == Term::Halves || kTerm == Term::HalvesMin || kTerm == Term::TwoScales;
-  static constexpr bool kMin = kTerm == Term::ScaleMin || kTerm == Term::HalvesMin;
+  static constexpr bool kHalves = has_halves(kTerm);
   static constexpr int kSums = kHalves ? 2 : 1;
   static constexpr bool kSignedCodes = Source::kMax == 0;
   // Signed codes are raised by 128 where unsigned ones are cheaper. What codes exceed integers by is taken off the sum.
   static constexpr bool kRaise = kSignedCodes && (kWords == 2 || S::kSignedByOffset);
   static constexpr int kExcess = kRaise ? 128 : Source::kOffset;
-  // Steps of pair() after which 16-bit sums could overflow in the following one.
-  static constexpr int kStepSum = (kHalves ? 2 : 4) * 127 * (Source::kMax == 0 ? 1 : Source::kMax);
-  static constexpr int kFlush = 4 * kStepSum <= 32767 ? 4 : 2 * kStepSum <= 32767 ? 2 : 1;
+  // Of one step of pair(); steps whose sums fit 16 bits together.
+  static constexpr int kStepSum = (kHalves ? 2 : 4) * 127 * Source::kMax;
+  static constexpr int kFlush = steps_in_16_bits(4, kStepSum);
   static constexpr bool kPairs = kWords == 1 && !kSignedCodes && S::kPairSums && kStepSum <= 32767;
 
   struct Sums {
     I s[kRows][kSums];
   };
 
-  // The sum X over block b of row r's integers; half 0 or 1 of it where the term has halves.
+  // The place of block b of row r.
+  TW_SIMD uint64_t block_at(const TileInput& x, int r, uint32_t b) {
+    return static_cast<uint64_t>(r) * (x.pitch / kBlock) + b;
+  }
+  // The sum over block b of row r's integers; half 0 or 1 of it where the term has halves.
   TW_SIMD int32_t sum_of(const TileInput& x, int r, uint32_t b, int half) {
-    const uint64_t at = static_cast<uint64_t>(r) * (x.pitch / kBlock) + b;
-    int32_t sum = x.sum_high[at];
-    if constexpr (kWords == 2) sum = 256 * sum + x.sum_low[at];
-    if constexpr (kHalves) return half == 0 ? x.half_sums[at] : sum - x.half_sums[at];
-    return sum;
+    const uint64_t at = block_at(x, r, b);
+    if constexpr (kHalves) return half == 0 ? x.half_sums[at] : x.sum<kWords>(at) - x.half_sums[at];
+    return x.sum<kWords>(at);
   }
 
   template <int i>
@@ -109,35 +110,16 @@ struct SegmentTile {
     step<3>(block, x, b, sums, pairs);
   }
 
-  // s0 S0 + s1 S1, rounded once. With two words the sum can pass 32 bits: it is taken as 256 T_h + T_l, T_h and T_l
-  // exact in f32, by one fma.
-  TW_SIMD V weighted(I s0, I s1, I first, I second) {
-    if constexpr (kWords == 1) return S::to_float(S::iadd(S::imul(s0, first), S::imul(s1, second)));
-    const I byte = S::iset(255);
-    const I high = S::iadd(S::imul(s0, S::template isar<8>(first)), S::imul(s1, S::template isar<8>(second)));
-    const I low = S::iadd(S::imul(s0, S::iand(first, byte)), S::imul(s1, S::iand(second, byte)));
-    return S::fma(S::set(256.0f), S::to_float(high), S::to_float(low));
-  }
-
+  // The chain `a` of row r and the term of block b.
   TW_SIMD V add_term(V a, const Block& block, const TileInput& x, int r, uint32_t b, const Sums& sums, V scale,
                      V neg_min) {
-    const V d = S::set(x.scale[static_cast<uint64_t>(r) * (x.pitch / kBlock) + b]);
-    const I first = sums.s[r][0];
-    const I second = sums.s[r][kSums - 1];
-    if constexpr (kTerm == Term::Scale || kTerm == Term::ScaleMin)
-      a = S::fma(S::mul(scale, d), S::to_float(first), a);
-    else if constexpr (kTerm == Term::TwoScales)
-      a = S::fma(S::mul(block.scale1(), d), S::to_float(second), S::fma(S::mul(scale, d), S::to_float(first), a));
-    else
-      a = S::fma(S::mul(scale, d), weighted(block.sub(0), block.sub(1), first, second), a);
-    if constexpr (kTerm == Term::ScaleMin)
-      a = S::fma(S::mul(neg_min, d), S::set(static_cast<float>(sum_of(x, r, b, 0))), a);
-    if constexpr (kTerm == Term::HalvesMin) {
-      const I m = S::iadd(S::imul(block.sub_min(0), S::iset(sum_of(x, r, b, 0))),
-                          S::imul(block.sub_min(1), S::iset(sum_of(x, r, b, 1))));
-      a = S::fma(S::mul(neg_min, d), S::to_float(m), a);
-    }
-    return a;
+    return BlockTerm<S, kTerm, kWords>::template add<kHalves>(a, block, scale, neg_min, x, block_at(x, r, b),
+                                                              sums.s[r][0], sums.s[r][kSums - 1]);
+  }
+  // -M of a block; what has none is not read.
+  TW_SIMD V neg_min_of(const Block& block) {
+    if constexpr (has_min(kTerm)) return block.neg_min();
+    return S::zero();
   }
 
   // total[r][16] += the segment's sum of row r.
@@ -149,9 +131,7 @@ struct SegmentTile {
       const Block block = source.block(b);
       Sums sums;
       block_sums(block, x, b, sums);
-      const V scale = block.scale();
-      V neg_min = scale;
-      if constexpr (kMin) neg_min = block.neg_min();
+      const V scale = block.scale(), neg_min = neg_min_of(block);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) a[r] = add_term(a[r], block, x, r, b, sums, scale, neg_min);
     }

@@ -24,6 +24,12 @@ struct TileInput {
     return {high + values,      wide + values, scale + blocks, sum_high + blocks, sum_low ? sum_low + blocks : nullptr,
             half_sums + blocks, pitch};
   }
+  // The sum of the integers of block `at`.
+  template <int kWords>
+  [[gnu::always_inline]] inline int32_t sum(uint64_t at) const {
+    if constexpr (kWords == 2) return 256 * sum_high[at] + sum_low[at];
+    return sum_high[at];
+  }
 };
 
 [[gnu::always_inline]] inline int32_t load_word(const void* p) {

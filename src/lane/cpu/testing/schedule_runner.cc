@@ -193,7 +193,8 @@ Schedule TestSchedule::schedule() const {
   return s;
 }
 
-Result<RunResult> TestSchedule::try_run(Isa isa, uint32_t threads) const {
+Result<RunResult> TestSchedule::try_run(Isa isa, uint32_t threads,
+                                        const std::function<void(const Program&)>& look) const {
   const Schedule s = schedule();
   Pool pool(threads);
   WeightStore weights(constants_);
@@ -203,6 +204,7 @@ Result<RunResult> TestSchedule::try_run(Isa isa, uint32_t threads) const {
   TW_TRY_VOID(states.prepare(s));
   TW_TRY(const std::unique_ptr<Program> program, Program::compile(s, isa, weights, states, threads));
   program->bind(slots_);
+  if (look) look(*program);
 
   std::byte* arena = program->arena().data();
   std::memset(arena, RunResult::kUnwritten, program->arena().size());

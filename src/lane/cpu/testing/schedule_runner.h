@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "graph/constants.h"
 #include "lane/cpu/isa.h"
 #include "lane/cpu/product_test_data.h"
+#include "lane/cpu/program.h"
 #include "lane/schedule.h"
 
 namespace tw::lane::cpu {
@@ -77,8 +79,9 @@ class TestSchedule {
   void bind(std::vector<uint32_t> slots);
 
   // Compiles and runs one step, or answers why the schedule cannot be run. Fails the test when the verifier finds
-  // anything.
-  [[nodiscard]] Result<RunResult> try_run(Isa isa, uint32_t threads = 1) const;
+  // anything. `look` sees the program before it runs.
+  [[nodiscard]] Result<RunResult> try_run(Isa isa, uint32_t threads = 1,
+                                          const std::function<void(const Program&)>& look = {}) const;
   // The same, where a refusal is a failure of the test.
   [[nodiscard]] RunResult run(Isa isa, uint32_t threads = 1) const;
 
