@@ -1,0 +1,41 @@
+#pragma once
+
+// The lowerings: an op of the step graph to spatial programs for a target. One overload an op, in the file of its
+// family; the forms of each, and the condition that selects a form, are in docs/spatial-lowering.md.
+
+#include "graph/op.h"
+#include "spatial/lower/op.h"
+
+namespace tw::spatial::lower {
+
+// ---- pointwise.h ----
+Result<Lowered> lower(const graph::Scale& op, const OpView& view);
+Result<Lowered> lower(const graph::Activate& op, const OpView& view);
+Result<Lowered> lower(const graph::Softcap& op, const OpView& view);
+Result<Lowered> lower(const graph::IntRequant& op, const OpView& view);
+Result<Lowered> lower(const graph::IntClamp& op, const OpView& view);
+
+// ---- elementwise.h ----
+
+// ---- moves.h ----
+
+// ---- conv.h ----
+
+// ---- product.h ----
+
+// ---- rows.h ----
+
+// ---- rope.h ----
+
+// ---- gather.h, set_rows.h ----
+
+// ---- argmax.h ----
+
+// ---- attention.h ----
+
+// ---- lut_attention.h ----
+
+// Any op. Refused (Unsupported) when it has no lowering; the subject of every refusal is the op's result.
+Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view);
+
+}  // namespace tw::spatial::lower
