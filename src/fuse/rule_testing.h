@@ -86,19 +86,25 @@ struct Optimized {
   }
 };
 
-inline Optimized optimized(std::string_view form, std::string_view body, const std::vector<std::string>& held = {},
-                           const Shim& shim = AnyLaunch{}, lane::Numerics numerics = lane::Numerics::Int8) {
+// The launches, one an op, of the lines of a text; `step` is what the graph refers to.
+inline Graph lifted(std::string_view form, std::string_view body, graph::StepGraph& step) {
   auto parsed = graph::parse("graph test " + std::string(form) + "\n" + std::string(body), "test");
   if (!parsed) throw std::runtime_error(to_text(parsed.refusal()));
-  Optimized out;
-  out.step = std::move(parsed->graph);
-  place_constants(out.step, parsed->constants);
-  auto graph = Graph::lift(out.step, parsed->constants);
+  step = std::move(parsed->graph);
+  place_constants(step, parsed->constants);
+  auto graph = Graph::lift(step, parsed->constants);
   if (!graph) throw std::runtime_error(to_text(graph.refusal()));
-  out.outcome = optimize(*graph, shim, {numerics, held, true});
-  for (uint32_t i = 0; i < graph->size(); ++i) {
-    const Node& node = graph->at(NodeId{i});
-    if (!graph->alive(NodeId{i}) || std::holds_alternative<lane::View>(node.launch)) continue;
+  return std::move(*graph);
+}
+
+inline Optimized optimized(std::string_view form, std::string_view body, const std::vector<std::string>& held = {},
+                           const Shim& shim = AnyLaunch{}, lane::Numerics numerics = lane::Numerics::Int8) {
+  Optimized out;
+  Graph graph = lifted(form, body, out.step);
+  out.outcome = optimize(graph, shim, {numerics, held, true});
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.at(NodeId{i});
+    if (!graph.alive(NodeId{i}) || std::holds_alternative<lane::View>(node.launch)) continue;
     out.launches.push_back(node.launch);
     out.covers.push_back(node.covers);
   }
