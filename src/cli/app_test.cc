@@ -310,18 +310,20 @@ TEST(Cli, ADeviceIsNotReplacedByAFile) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe.path()));
 }
 
-// Runs the program in a process of its own, whose standard output is `out`, and tells it to end once it listens.
+// Runs the program in a process of its own, whose standard output is `out` (negative: nowhere), and tells it to end
+// once it listens.
 struct Ended {
   int code = -1;
   bool by_signal = false;
+  std::string err;
 };
 Ended run_apart(const std::vector<std::string>& arguments, int out, bool interrupt) {
   std::fflush(nullptr);
+  const Scratch err("stderr.txt");
   const pid_t child = fork();
   if (child == 0) {
-    const int nowhere = open("/dev/null", O_WRONLY);
-    dup2(out < 0 ? nowhere : out, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
+    dup2(out < 0 ? open("/dev/null", O_WRONLY) : out, STDOUT_FILENO);
+    dup2(open(err.path().c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
     std::vector<const char*> argv{"tilewright"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     _exit(run_app(static_cast<int>(argv.size()), argv.data()));
@@ -337,11 +339,11 @@ Ended run_apart(const std::vector<std::string>& arguments, int out, bool interru
     sent = true;
   }
   if (status == 0) waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status), read_file(err.path())};
 }
 
 TEST(Cli, CtrlCEndsWithItsOwnCode) {
-  const Scratch prompt("long-prompt.txt");
+  const Scratch prompt("long-prompt.txt"), made("interrupted.gguf");
   std::ofstream file(prompt.path());
   for (int i = 0; i < 20000; ++i) file << "once upon a time ";
   file.close();
@@ -349,11 +351,17 @@ TEST(Cli, CtrlCEndsWithItsOwnCode) {
        {std::vector<std::string>{"run", kModel, "-f", prompt.path(), "-c", "200000", "-b", "1"},
         {"run", kModel, "-p", "a", "-n", "1000000", "-c", "1000000", "--ignore-eos"},
         {"bench", kModel, "--pp", "100000", "-b", "16", "-r", "1"},
+        {"bench", kModel, "--pp", "0", "--tg", "1000000", "-r", "1"},
+        {"synth", "--arch", "qwen3", "--shape", "layers=2000,width=256", "-o", made.path()},
         {"logits", kModel, "-b", "1", "-c", "200000", "--last", "1", "-p",
          read_file(prompt.path()).substr(0, 100000)}}) {
     const Ended ended = run_apart(command, -1, true);
     EXPECT_EQ(ended.code, 130) << command[0];
     EXPECT_FALSE(ended.by_signal) << command[0];
+  }
+  const std::filesystem::path folder = std::filesystem::path(made.path()).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_NE(entry.path().string().substr(0, made.path().size()), made.path()) << "a file was left behind";
   }
 }
 
@@ -481,6 +489,9 @@ TEST(Cli, BenchProfilesTheStepsItTimes) {
   }
   EXPECT_EQ(json["profile"]["forms"].size(), 2U);
   EXPECT_FALSE(nlohmann::json::parse(std::ifstream(trace.path()))["traceEvents"].empty());
+  const Ran unwritten = run({"bench", kModel, "--pp", "2", "--tg", "0", "-r", "1", "--trace", "/no/such/trace.json"});
+  EXPECT_EQ(unwritten.code, 1);
+  EXPECT_THAT(unwritten.out, HasSubstr("pp2"));  // what was measured is not lost
   EXPECT_EQ(run({"bench", kModel, "--profile=everything"}).code, 2);
   EXPECT_EQ(run({"bench", kModel, "-c", "16"}).code, 1);
 }

@@ -26,7 +26,7 @@ struct BenchFlags {
 };
 
 // Tokens that mean nothing, the same ones every time.
-std::vector<runtime::Token> filler(const runtime::Engine& engine, uint32_t count) {
+std::vector<runtime::Token> filler(const runtime::Engine& engine, size_t count) {
   std::vector<runtime::Token> tokens(count);
   for (uint32_t i = 0; i < count; ++i) {
     tokens[i] = static_cast<runtime::Token>((uint64_t{i} * 7919 + 11) % engine.facts().vocabulary);
@@ -57,9 +57,10 @@ Result<double> time_decode(runtime::Engine& engine, const BenchFlags& flags) {
   fill(engine, flags.depth, flags.sequences);
   std::vector<uint32_t> slots(flags.sequences);
   for (uint32_t s = 0; s < flags.sequences; ++s) slots[s] = s;
-  const auto tokens = filler(engine, flags.decode * flags.sequences);
+  const auto tokens = filler(engine, size_t{flags.decode} * flags.sequences);
   const auto from = Clock::now();
   for (size_t at = 0; at < tokens.size(); at += flags.sequences) {
+    if (interrupted()) return refuse(RefusalKind::Interrupted, "decoding", "was interrupted");
     TW_TRY(const auto logits, engine.step(slots, std::span(tokens).subspan(at, flags.sequences)));
     (void)logits;
   }
@@ -194,15 +195,15 @@ Result<int> bench(const BenchFlags& flags) {
   TW_TRY_VOID(time_all(*engine, recording, meter, flags, tests));
   const Limits limits = meter.limits();
   for (Test& test : tests) TW_TRY_VOID(hold_against(*engine, limits, test));
-  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
   if (flags.json) {
     auto json = report_json(*engine, checkpoint.label(), flags.engine, limits, tests);
     if (!flags.profile.profile.empty()) json["profile"] = recording.json(limits);
     print_json(json);
-    return kFine;
+  } else {
+    print_table(*engine, checkpoint.label(), flags.engine, limits, tests);
+    recording.print(stdout, limits);
   }
-  print_table(*engine, checkpoint.label(), flags.engine, limits, tests);
-  recording.print(stdout, limits);
+  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
   return kFine;
 }
 

@@ -13,9 +13,10 @@ namespace {
 
 using runtime::PhaseProfile;
 using runtime::ProfiledForm;
+using runtime::ProfiledSteps;
 using runtime::Spent;
 
-// The sums of a profile, as what one step takes.
+// What a launch, launches of a kind or all of them take of one step.
 struct Row {
   double launches = 0;
   double milliseconds = 0, waited = 0;  // a thread, a step
@@ -24,14 +25,14 @@ struct Row {
   double bytes_per_second = 0, of_read = 0, of_dots = 0;
 };
 
-Row row_of(const Spent& spent, uint64_t steps, double wall, uint32_t threads, const Limits& limits) {
-  const double every = 1.0 / static_cast<double>(steps);
+Row row_of(const Spent& spent, const ProfiledSteps& of, uint32_t threads, const Limits& limits) {
+  const double every = 1.0 / static_cast<double>(of.steps);
   Row row;
   row.launches = static_cast<double>(spent.launches) * every;
   row.milliseconds = spent.busy * 1e-6 * every / threads;
   row.waited = spent.waited * 1e-6 * every / threads;
-  row.share = spent.busy / (wall * threads);
-  row.waited_share = spent.waited / (wall * threads);
+  row.share = spent.busy / of.thread_time(threads);
+  row.waited_share = spent.waited / of.thread_time(threads);
   row.weight_bytes = static_cast<double>(spent.work.weight_bytes) * every;
   row.state_bytes = static_cast<double>(spent.work.state_bytes) * every;
   row.products = static_cast<double>(spent.work.products) * every;
@@ -47,9 +48,9 @@ Row row_of(const Spent& spent, uint64_t steps, double wall, uint32_t threads, co
 // The whole step: its bytes and multiply-adds in the time it took, waiting included.
 Row whole_row(const PhaseProfile& phase, uint32_t threads, const Limits& limits) {
   Spent all = phase.all;
-  all.busy = phase.wall * threads;
+  all.busy = phase.thread_time(threads);
   all.waited = 0;
-  return row_of(all, phase.steps, phase.wall, threads, limits);
+  return row_of(all, phase, threads, limits);
 }
 
 constexpr std::string_view kHead = "{:<14} {:>8} {:>9} {:>7} {:>7} {:>11} {:>10} {:>9} {:>7} {:>8} {:>8}  {}\n";
@@ -73,15 +74,15 @@ void print_phase(std::FILE* to, const PhaseProfile& phase, uint32_t threads, con
              phase.wall * 1e-6 / static_cast<double>(phase.steps), threads);
   print_head(to, "launch", "");
   for (const PhaseProfile::Kind& kind : phase.kinds) {
-    print_row(to, kind.kind, row_of(kind.spent, phase.steps, phase.wall, threads, limits), "");
+    print_row(to, kind.kind, row_of(kind.spent, phase, threads, limits), "");
   }
-  const double starting = phase.starting / (phase.wall * threads);
+  const double starting = phase.starting / phase.thread_time(threads);
   fmt::print(to, "{:<14} {:>8} {:>9.3f} {:>7} {:>6.1f}%\n", "(start)", "",
              phase.starting * 1e-6 / static_cast<double>(phase.steps) / threads, "", 100 * starting);
   print_row(to, "whole step", whole_row(phase, threads, limits), "");
   fmt::print(to, "in launches {:.1f}% of the thread time, waiting {:.1f}%\n",
-             100 * phase.all.busy / (phase.wall * threads),
-             100 * (phase.all.waited + phase.starting) / (phase.wall * threads));
+             100 * phase.all.busy / phase.thread_time(threads),
+             100 * (phase.all.waited + phase.starting) / phase.thread_time(threads));
 }
 
 void print_launches(std::FILE* to, const ProfiledForm& form, uint32_t threads, const Limits& limits) {
@@ -89,8 +90,8 @@ void print_launches(std::FILE* to, const ProfiledForm& form, uint32_t threads, c
   fmt::print(to, "\neach launch of {} ({} steps)\n\n", graph::to_text(form.form), form.steps);
   print_head(to, "launch", "ops");
   for (const runtime::ProfiledLaunch& launch : form.launches) {
-    print_row(to, fmt::format("{} {}", launch.launch, launch.kind),
-              row_of(launch.spent, form.steps, form.wall, threads, limits), launch.ops);
+    print_row(to, fmt::format("{} {}", launch.launch, launch.kind), row_of(launch.spent, form, threads, limits),
+              launch.ops);
   }
 }
 
@@ -117,13 +118,13 @@ nlohmann::ordered_json named(std::string_view key, const std::string& name, cons
 nlohmann::ordered_json phase_json(const PhaseProfile& phase, uint32_t threads, const Limits& limits) {
   auto kinds = nlohmann::ordered_json::array();
   for (const PhaseProfile::Kind& kind : phase.kinds) {
-    kinds.push_back(named("kind", kind.kind, row_json(row_of(kind.spent, phase.steps, phase.wall, threads, limits))));
+    kinds.push_back(named("kind", kind.kind, row_json(row_of(kind.spent, phase, threads, limits))));
   }
   return {{"phase", phase.name},
           {"steps", phase.steps},
           {"tokens", phase.rows},
           {"milliseconds_a_step", phase.wall * 1e-6 / static_cast<double>(phase.steps)},
-          {"starting_share", phase.starting / (phase.wall * threads)},
+          {"starting_share", phase.starting / phase.thread_time(threads)},
           {"kinds", kinds},
           {"step", row_json(whole_row(phase, threads, limits))}};
 }
@@ -131,7 +132,7 @@ nlohmann::ordered_json phase_json(const PhaseProfile& phase, uint32_t threads, c
 nlohmann::ordered_json form_json(const ProfiledForm& form, uint32_t threads, const Limits& limits) {
   auto launches = nlohmann::ordered_json::array();
   for (const runtime::ProfiledLaunch& launch : form.launches) {
-    auto json = named("kind", launch.kind, row_json(row_of(launch.spent, form.steps, form.wall, threads, limits)));
+    auto json = named("kind", launch.kind, row_json(row_of(launch.spent, form, threads, limits)));
     json["launch"] = launch.launch;
     json["ops"] = launch.ops;
     launches.push_back(std::move(json));

@@ -26,7 +26,7 @@ Result<int> quantize(const QuantizeFlags& flags) {
   const bool show = isatty(STDERR_FILENO) != 0;
   TW_TRY(const model::Requantized done,
          model::requantize(checkpoint, flags.format, flags.out,
-                           show ? std::function<void(uint64_t, uint64_t)>(progress) : nullptr));
+                           show ? std::function<void(uint64_t, uint64_t)>(progress) : nullptr, &interrupted()));
   if (flags.json) {
     print_json({{"file", flags.out},
                 {"format", flags.format},

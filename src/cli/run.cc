@@ -20,6 +20,7 @@ namespace tw::cli {
 namespace {
 
 constexpr std::string_view kStory = "Once upon a time, in a little house at the edge of the forest,";
+constexpr int kLimitRuns = 5;  // of which a profile's limits are the median and the best
 
 struct RunFlags {
   std::string model, model_option, batch_file;
@@ -64,8 +65,9 @@ nlohmann::ordered_json outcome_json(const runtime::Request& request, const runti
           {"text", outcome.text},
           {"ended", runtime::name(outcome.ended)},
           {"prompt_tokens", outcome.prompt_tokens},
+          {"prompt_tokens_taken", outcome.prompt_taken},
           {"tokens", outcome.tokens},
-          {"prompt_tokens_per_second", rate(outcome.prompt_tokens.size(), outcome.prompt_seconds)},
+          {"prompt_tokens_per_second", rate(outcome.prompt_taken, outcome.prompt_seconds)},
           {"decode_tokens_per_second", rate(outcome.decode_steps, outcome.decode_seconds)}};
 }
 
@@ -76,10 +78,13 @@ void print_context_full(const runtime::Engine& engine) {
 
 void print_closing_line(const runtime::Engine& engine, const runtime::Outcome& outcome) {
   if (outcome.ended == runtime::Ended::ContextFull) print_context_full(engine);
+  const size_t prompt = outcome.prompt_tokens.size();
+  const bool whole = outcome.prompt_taken == prompt;
   fmt::print(stderr, "prompt {} tokens, {:.1f} tokens/s | decode {} tokens, {:.1f} tokens/s | {} | {} threads, {}\n",
-             outcome.prompt_tokens.size(), rate(outcome.prompt_tokens.size(), outcome.prompt_seconds),
-             outcome.tokens.size(), rate(outcome.decode_steps, outcome.decode_seconds), runtime::name(outcome.ended),
-             engine.threads(), lane::cpu::name(engine.isa()));
+             whole ? fmt::to_string(prompt) : fmt::format("{} of {}", outcome.prompt_taken, prompt),
+             rate(outcome.prompt_taken, outcome.prompt_seconds), outcome.tokens.size(),
+             rate(outcome.decode_steps, outcome.decode_seconds), runtime::name(outcome.ended), engine.threads(),
+             lane::cpu::name(engine.isa()));
 }
 
 int exit_code(runtime::Ended ended) { return ended == runtime::Ended::Interrupted ? kInterrupted : kFine; }
@@ -193,11 +198,11 @@ Result<int> run(RunFlags flags) {
   TW_TRY(const int code,
          requests.empty() ? run_one(flags, *engine, tokenizer) : run_batch(flags, requests, *engine, tokenizer));
   if (!flags.profile.on()) return code;
-  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
   TW_TRY(LimitsMeter meter, LimitsMeter::make(*engine));
-  for (int i = 0; i < 5; ++i) meter.measure();
+  for (int i = 0; i < kLimitRuns; ++i) meter.measure();
   fmt::print(stderr, "{}\n", limits_text(meter.limits()));
   recording.print(stderr, meter.limits());
+  TW_TRY_VOID(recording.write_trace(checkpoint.label()));
   return code;
 }
 

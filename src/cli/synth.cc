@@ -40,7 +40,7 @@ Result<int> synth(const SynthFlags& flags) {
     return refuse(RefusalKind::Usage, "--arch", "is missing, and --shape is no named shape that would tell",
                   "See the named shapes with tilewright synth --list.");
   }
-  TW_TRY_VOID(model::synthesize(spec, flags.out));
+  TW_TRY_VOID(model::synthesize(spec, flags.out, &interrupted()));
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(flags.out, error);
   if (flags.json) {

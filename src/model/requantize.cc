@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "gguf/writer.h"
 #include "model/format_mix.h"
 
@@ -34,13 +35,14 @@ bool is_matrix(const gguf::TensorInfo& tensor) {
                       [&](std::string_view part) { return contains(tensor.name, part); });
 }
 
-// Widens and narrows a tensor some rows at a time.
-void convert(const gguf::TensorInfo& tensor, const std::byte* from, gguf::Format format, std::vector<std::byte>& to) {
+// Widens and narrows a tensor row by row, or as many rows as there is time for.
+void convert(const gguf::TensorInfo& tensor, const std::byte* from, gguf::Format format, std::vector<std::byte>& to,
+             const std::atomic<bool>* interrupted) {
   const uint64_t length = tensor.row_length();
   std::vector<float> row(length);
   const uint64_t row_bytes = gguf::bytes_of(format, length);
   to.resize(row_bytes * tensor.rows());
-  for (uint64_t r = 0; r < tensor.rows(); ++r) {
+  for (uint64_t r = 0; r < tensor.rows() && !is_set(interrupted); ++r) {
     gguf::dequantize(tensor.format, from + r * tensor.row_bytes(), row.data(), length);
     gguf::quantize(format, row.data(), to.data() + r * row_bytes, length);
   }
@@ -61,7 +63,8 @@ bool is_same_file(const gguf::Checkpoint& checkpoint, const std::filesystem::pat
 
 Result<Requantized> requantize(const gguf::Checkpoint& checkpoint, std::string_view format,
                                const std::filesystem::path& out,
-                               const std::function<void(uint64_t, uint64_t)>& progress) {
+                               const std::function<void(uint64_t, uint64_t)>& progress,
+                               const std::atomic<bool>* interrupted) {
   TW_TRY(const FormatMix mix, find_mix(format, can_quantize));
   if (is_same_file(checkpoint, out)) {
     return refuse(RefusalKind::Usage, out.string(), "is the file that is read", "Name another file to write.");
@@ -89,9 +92,13 @@ Result<Requantized> requantize(const gguf::Checkpoint& checkpoint, std::string_v
   const auto source = [&](size_t index) -> Result<std::span<const std::byte>> {
     const gguf::TensorInfo& tensor = checkpoint.tensors()[index];
     if (progress) progress(index + 1, file.tensors.size());
-    if (file.tensors[index].format == tensor.format) return checkpoint.bytes(tensor);
-    convert(tensor, checkpoint.bytes(tensor).data(), file.tensors[index].format, bytes);
-    checkpoint.forget_pages(tensor);
+    const bool same = file.tensors[index].format == tensor.format;
+    if (!same) {
+      convert(tensor, checkpoint.bytes(tensor).data(), file.tensors[index].format, bytes, interrupted);
+      checkpoint.forget_pages(tensor);
+    }
+    if (is_set(interrupted)) return refuse(RefusalKind::Interrupted, out.string(), "was interrupted, nothing is left");
+    if (same) return checkpoint.bytes(tensor);
     return std::span<const std::byte>(bytes);
   };
   TW_TRY_VOID(gguf::write(out, file, source));

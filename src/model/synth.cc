@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/interrupt.h"
 #include "gguf/writer.h"
 #include "model/format_mix.h"
 #include "model/registry.h"
@@ -73,7 +74,7 @@ Result<Layout> read_layout(const FamilyInfo& family, const gguf::FileSpec& spec)
 
 }  // namespace
 
-Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out) {
+Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out, const std::atomic<bool>* interrupted) {
   const FamilyInfo* family = find_family(spec.architecture);
   if (family == nullptr) return refuse_architecture("--arch", spec.architecture);
   TW_TRY(const FormatMix mix, find_mix(spec.format, can_fill));
@@ -98,6 +99,7 @@ Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out)
   if (spec.holes) return gguf::write_holes(out, file);
   std::vector<std::byte> bytes;
   return gguf::write(out, file, [&](size_t index) -> Result<std::span<const std::byte>> {
+    if (is_set(interrupted)) return refuse(RefusalKind::Interrupted, out.string(), "was interrupted, nothing is left");
     const WantedTensor& tensor = written[index];
     const gguf::Format format = file.tensors[index].format;
     uint64_t values = 1;

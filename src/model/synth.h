@@ -3,6 +3,7 @@
 // Random-weight checkpoints of a supported architecture, at real or toy shapes: speed and correctness can be tried with
 // no download. The same seed gives the same file, byte for byte.
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -32,6 +33,8 @@ std::vector<NamedShape> named_shapes();
 // The keys a family's shape takes, with their toy values.
 Result<std::map<std::string, uint64_t>> toy_shape(std::string_view architecture);
 
-Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out);
+// `interrupted`, when given, ends the work with no file left.
+Result<void> synthesize(const SynthSpec& spec, const std::filesystem::path& out,
+                        const std::atomic<bool>* interrupted = nullptr);
 
 }  // namespace tw::model

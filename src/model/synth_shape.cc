@@ -85,6 +85,11 @@ struct Named {
   std::string_view items;
 };
 
+// One size of hybrid for two families, so that they compare.
+constexpr std::string_view kSmallHybrid =
+    "layers=16,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=2048,experts=64,used=8,expert_hidden=256,"
+    "shared_hidden=256,key_heads=8,value_heads=16,state=128,rope_base=10000000,vocabulary=151936,context=32768,tied=1";
+
 // Widths, heads and vocabularies as the makers published them; the "-1b" hybrids and mixtures are our own sizes.
 constexpr Named kNamed[] = {
     {{"llama-1b", "llama", "Llama 3.2 1B"},
@@ -114,17 +119,11 @@ constexpr Named kNamed[] = {
     {{"qwen3next-80b-a3b", "qwen3next", "Qwen3-Next 80B A3B: 512 experts, 10 used"},
      "layers=48,width=2048,heads=16,kv_heads=2,head=256,rotated=64,hidden=5120,experts=512,used=10,expert_hidden=512,"
      "shared_hidden=512,key_heads=16,value_heads=32,state=128,rope_base=10000000,vocabulary=151936,context=262144"},
-    {{"qwen3next-1b", "qwen3next", "a small Qwen3-Next: 1.1 billion weights, 64 experts, 8 used"},
-     "layers=16,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=2048,experts=64,used=8,expert_hidden=256,"
-     "shared_hidden=256,key_heads=8,value_heads=16,state=128,rope_base=10000000,vocabulary=151936,context=32768,tied="
-     "1"},
+    {{"qwen3next-1b", "qwen3next", "a small Qwen3-Next: 1.1 billion weights, 64 experts, 8 used"}, kSmallHybrid},
     {{"qwen35-0.8b", "qwen35", "Qwen3.5 0.8B"},
      "layers=24,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=3584,key_heads=16,value_heads=16,state=128,"
      "rope_base=10000000,vocabulary=248320,context=32768,tied=1"},
-    {{"qwen35moe-1b", "qwen35moe", "a small Qwen3.5 mixture: 1.1 billion weights, 64 experts, 8 used"},
-     "layers=16,width=1024,heads=8,kv_heads=2,head=256,rotated=64,hidden=2048,experts=64,used=8,expert_hidden=256,"
-     "shared_hidden=256,key_heads=8,value_heads=16,state=128,rope_base=10000000,vocabulary=151936,context=32768,tied="
-     "1"},
+    {{"qwen35moe-1b", "qwen35moe", "a small Qwen3.5 mixture: 1.1 billion weights, 64 experts, 8 used"}, kSmallHybrid},
     {{"gpt-oss-20b", "gpt-oss", "gpt-oss 20B: 32 experts, 4 used"},
      "layers=24,width=2880,heads=64,kv_heads=8,head=64,window=128,hidden=2880,experts=32,used=4,expert_hidden=2880,"
      "vocabulary=201088,context=131072"},

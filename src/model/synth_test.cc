@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "gguf/temporary_folder.h"
 #include "model/model.h"
 #include "model/registry.h"
 #include "model/step_runner.h"
@@ -116,6 +117,15 @@ TEST(Synth, ABadShapeOrFormatIsRefusedByName) {
   EXPECT_THAT(refusal({.architecture = "llama", .format = "IQ1_S"}), HasSubstr("Q4_K_M"));
   EXPECT_THAT(refusal({.architecture = "llama", .shape = "vocabulary=100"}), HasSubstr("259"));
   EXPECT_THAT(refusal({.architecture = "llama", .shape = "kv_heads=3"}), HasSubstr("head_count_kv"));
+}
+
+TEST(Synth, AnInterruptionLeavesNoFile) {
+  const gguf::TemporaryFolder folder;
+  const std::atomic<bool> interrupted = true;
+  const auto written = synthesize({.architecture = "qwen3"}, folder.path() / "out.gguf", &interrupted);
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.refusal().kind, RefusalKind::Interrupted);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(Synth, NamedShapesBelongToKnownFamilies) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/interrupt.h"
 #include "lane/cpu/pool.h"
 #include "lane/cpu/program.h"
 #include "runtime/knobs.h"
@@ -111,7 +112,7 @@ class Engine::Impl {
   }
 
   Result<void> check_interrupted() const {
-    if (options_.interrupted == nullptr || !options_.interrupted->load(std::memory_order_relaxed)) return {};
+    if (!is_set(options_.interrupted)) return {};
     return refuse(RefusalKind::Interrupted, "prompt", "was interrupted");
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/interrupt.h"
+
 namespace tw::runtime {
 
 std::string_view name(Ended ended) {
@@ -87,6 +89,7 @@ class Run {
     const auto from = Clock::now();
     const auto logits = engine_.extend(slot_, outcome_.prompt_tokens);
     outcome_.prompt_seconds = seconds_since(from);
+    outcome_.prompt_taken = engine_.length(slot_);
     if (logits) {
       choose(*logits);
     } else if (logits.refusal().kind == RefusalKind::Interrupted) {
@@ -146,8 +149,6 @@ class Run {
   Token next_ = 0;
   bool done_ = false;
 };
-
-bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && flag->load(std::memory_order_relaxed); }
 
 // Decode steps over all runs that have not ended, in lock step.
 Result<void> decode(Engine& engine, std::vector<Run>& runs, const std::atomic<bool>* interrupted) {

@@ -37,6 +37,7 @@ struct Request {
 struct Outcome {
   std::string text;  // up to, and without, a stop string
   std::vector<Token> prompt_tokens;
+  size_t prompt_taken = 0;    // of the prompt's tokens: fewer than all when it was interrupted
   std::vector<Token> tokens;  // picked, without the one that ended the text
   Ended ended = Ended::Length;
   double prompt_seconds = 0;  // of the prompt's steps

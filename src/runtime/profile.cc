@@ -1,10 +1,7 @@
 #include "runtime/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "plan/explain.h"
+#include <utility>
 
 namespace tw::runtime {
 
@@ -13,9 +10,6 @@ using lane::cpu::StepTimes;
 namespace {
 
 double length(const StepTimes::Span& span) { return static_cast<double>(span.end - span.begin); }
-
-// The name of a launch that computes no op of the graph: a quantization of what others read.
-constexpr std::string_view kNoOps = "quantized input";
 
 }  // namespace
 
@@ -27,32 +21,13 @@ Spent& Spent::operator+=(const Spent& other) {
   return *this;
 }
 
-std::vector<std::string> launch_ops(const lane::Schedule& schedule, const graph::StepGraph& graph) {
-  std::vector<std::string> names;
-  for (const lane::Planned& planned : schedule.launches) {
-    std::string text;
-    for (const graph::OpId op : planned.ops) {
-      text += fmt::format("{}{}", text.empty() ? "" : ", ", plan::op_text(graph, op));
-    }
-    names.push_back(text.empty() ? std::string(kNoOps) : std::move(text));
-  }
-  return names;
-}
-
 ProfiledForm& Profile::form_of(const TimedStep& step) {
   for (ProfiledForm& known : forms_) {
     if (known.form == step.schedule.form) return known;
   }
   ProfiledForm& form = forms_.emplace_back();
   form.form = step.schedule.form;
-  const auto graph = engine_.graph(form.form);
-  const std::vector<std::string> ops =
-      graph.ok() ? launch_ops(step.schedule, graph.value()) : std::vector<std::string>(step.schedule.launches.size());
-  for (const lane::cpu::Call& call : step.calls) {
-    if (!form.launches.empty() && form.launches.back().launch == call.launch) continue;
-    form.launches.push_back(
-        {call.launch, std::string(kind_of(step.schedule.launches[call.launch].launch)), ops[call.launch], {}});
-  }
+  for (StepLaunch& launch : launches_of(step, engine_)) form.launches.push_back({std::move(launch), {}});
   return form;
 }
 
@@ -87,15 +62,6 @@ void Profile::restart() {
     form.wall = form.starting = 0;
     for (ProfiledLaunch& launch : form.launches) launch.spent = {};
   }
-}
-
-std::string phase_name(const graph::Form& form) {
-  switch (form.kind) {
-    case graph::Form::Kind::Decode: return "decode";
-    case graph::Form::Kind::Chunk: return "prefill";
-    case graph::Form::Kind::Batch: return fmt::format("batch of {}", form.rows);
-  }
-  return {};
 }
 
 std::vector<PhaseProfile> phases_of(const Profile& profile) {

@@ -6,11 +6,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lane/work.h"
-#include "runtime/engine.h"
+#include "runtime/step_names.h"
 
 namespace tw::runtime {
 
@@ -22,23 +21,23 @@ struct Spent {
   Spent& operator+=(const Spent& other);
 };
 
-struct ProfiledLaunch {
-  uint32_t launch = 0;  // of the schedule
-  std::string kind;
-  std::string ops;  // the graph ops it computes, by name
+struct ProfiledLaunch : StepLaunch {
   Spent spent;
 };
 
-// The steps of one form.
-struct ProfiledForm {
-  graph::Form form;
+struct ProfiledSteps {
   uint64_t steps = 0;
-  double wall = 0;                       // nanoseconds, summed over steps
-  double starting = 0;                   // thread time before a thread's first launch, summed like Spent
-  std::vector<ProfiledLaunch> launches;  // those that run a kernel, in order
+  double wall = 0;      // nanoseconds, summed over steps
+  double starting = 0;  // thread time before a thread's first launch, summed like Spent
 
   // Thread time of all steps: what shares are shares of.
   [[nodiscard]] double thread_time(uint32_t threads) const { return wall * threads; }
+};
+
+// The steps of one form.
+struct ProfiledForm : ProfiledSteps {
+  graph::Form form;
+  std::vector<ProfiledLaunch> launches;  // in the order in which they run
 };
 
 class Profile {
@@ -59,10 +58,9 @@ class Profile {
 };
 
 // The launches of some forms of a step, prefill or decode, added up.
-struct PhaseProfile {
-  std::string name;  // "prefill", "decode", "batch of 8"
-  uint64_t steps = 0, rows = 0;
-  double wall = 0, starting = 0;
+struct PhaseProfile : ProfiledSteps {
+  std::string name;   // phase_name()
+  uint64_t rows = 0;  // tokens, over all steps
   struct Kind {
     std::string kind;
     Spent spent;
@@ -71,9 +69,5 @@ struct PhaseProfile {
   Spent all;
 };
 std::vector<PhaseProfile> phases_of(const Profile& profile);
-std::string phase_name(const graph::Form& form);
-
-// The ops of each launch of a schedule as a reader names them: "matmul blk.0.q, rope blk.0.q_rope".
-std::vector<std::string> launch_ops(const lane::Schedule& schedule, const graph::StepGraph& graph);
 
 }  // namespace tw::runtime

@@ -163,7 +163,7 @@ TEST(Trace, HasEveryLaunchOnceAStepAndThread) {
   engine->time_steps([&](const TimedStep& step) { trace.add(step); });
   steps(*engine);
   const auto path = std::filesystem::temp_directory_path() / ("tilewright-trace-" + std::to_string(getpid()) + ".json");
-  const auto written = trace.write(path, "a \"title\"");
+  const auto written = trace.write(path, "a \"title\" \xff");
   ASSERT_TRUE(written) << to_text(written.refusal());
   const auto json = nlohmann::json::parse(std::ifstream(path));
   std::filesystem::remove(path);

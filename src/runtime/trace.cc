@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-
-#include "runtime/profile.h"
 
 namespace tw::runtime {
 
@@ -17,7 +17,15 @@ namespace {
 // Track 0 holds the steps, track 1 + t thread t.
 constexpr unsigned kFirstThread = 1;
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+// Bytes that are not UTF-8 are shown as U+FFFD.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The kind of a launch and the first op it computes.
+std::string short_name(const StepLaunch& launch) {
+  return fmt::format("{} {}", launch.kind, launch.ops.substr(0, launch.ops.find(',')));
+}
 
 std::string track_name(unsigned track, const std::string& name) {
   return fmt::format(
@@ -42,16 +50,7 @@ size_t Trace::form_of(const TimedStep& step) {
   }
   Form& form = forms_.emplace_back();
   form.form = step.schedule.form;
-  const auto graph = engine_.graph(form.form);
-  const std::vector<std::string> ops =
-      graph.ok() ? launch_ops(step.schedule, graph.value()) : std::vector<std::string>(step.schedule.launches.size());
-  for (const lane::cpu::Call& call : step.calls) {
-    if (!form.launches.empty() && form.launches.back().launch == call.launch) continue;
-    const std::string& text = ops[call.launch];
-    const std::string first = text.substr(0, text.find(','));
-    form.launches.push_back(
-        {call.launch, fmt::format("{} {}", kind_of(step.schedule.launches[call.launch].launch), first), text});
-  }
+  form.launches = launches_of(step, engine_);
   return forms_.size() - 1;
 }
 
@@ -86,8 +85,12 @@ void Trace::restart() {
 }
 
 Result<void> Trace::write(const std::filesystem::path& path, const std::string& title) const {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
-  if (!file) return refuse(RefusalKind::Io, path.string(), "cannot be opened for writing");
+  const auto refusal = [&path](std::string_view what) {
+    return refuse(RefusalKind::Io, path.string(), fmt::format("{}: {}", what, std::strerror(errno)));
+  };
+  if (!file) return refusal("cannot be opened for writing");
   file << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   file << fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}},)", quoted(title)) << '\n';
   file << track_name(0, "steps");
@@ -102,15 +105,15 @@ Result<void> Trace::write(const std::filesystem::path& path, const std::string& 
          << event(phase_name(form.form), "step", 0, step.span, origin,
                   fmt::format(R"("step":{},"form":"{}","position":{})", s, graph::to_text(form.form), step.position));
     for (const Event& e : step.events) {
-      const Launch& launch = form.launches[e.launch];
+      const StepLaunch& launch = form.launches[e.launch];
       file << ",\n"
-           << event(launch.name, "launch", kFirstThread + e.thread, e.span, origin,
+           << event(short_name(launch), "launch", kFirstThread + e.thread, e.span, origin,
                     fmt::format(R"("step":{},"launch":{},"ops":{})", s, launch.launch, quoted(launch.ops)));
     }
   }
   file << "\n]}\n";
   file.flush();
-  if (!file) return refuse(RefusalKind::Io, path.string(), "could not be written to its end");
+  if (!file) return refusal("cannot be written to its end");
   return {};
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/engine.h"
+#include "runtime/step_names.h"
 
 namespace tw::runtime {
 
@@ -25,13 +25,9 @@ class Trace {
   [[nodiscard]] Result<void> write(const std::filesystem::path& path, const std::string& title) const;
 
  private:
-  struct Launch {
-    uint32_t launch = 0;
-    std::string name, ops;
-  };
   struct Form {
     graph::Form form;
-    std::vector<Launch> launches;  // those that run a kernel
+    std::vector<StepLaunch> launches;
   };
   struct Event {
     uint32_t launch = 0;  // of the form's launches

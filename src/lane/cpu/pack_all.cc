@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "base/interrupt.h"
+
 namespace tw::lane::cpu {
 namespace {
 
@@ -81,9 +83,7 @@ class Packing {
     }
   }
 
-  [[nodiscard]] bool interrupted() const {
-    return preparation_.interrupted != nullptr && preparation_.interrupted->load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool interrupted() const { return is_set(preparation_.interrupted); }
   [[nodiscard]] uint64_t total() const { return total_; }
 
  private:
