@@ -22,6 +22,7 @@ Result<Lowered> lower(const graph::IntClamp& op, const OpView& view);
 // ---- conv.h ----
 
 // ---- product.h ----
+Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
 
 // ---- rows.h ----
 
