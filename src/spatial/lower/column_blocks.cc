@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/check.h"
@@ -23,19 +24,58 @@ uint64_t saturated_sum(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? ~uint64_t{0} : sum;
 }
 
-// |t| * M of an indirect term t * v with v < M: what an index is raised by so that it cannot be negative.
-uint64_t raise_of(const IndirectTerm& term) { return saturated_product(magnitude(term.stride), term.modulus); }
-
 bool moves(const ElemAccess& map) { return map.of(Axis::Col) != 0; }
+
+// What s * o + t * v, with o <= span and v < M, can reach either way: |s| * span + |t| * M. An index is raised by it so
+// that it cannot be negative.
+uint64_t reach_of(const ElemAccess& map, uint64_t span) {
+  const IndirectTerm& term = *map.indirect;
+  return saturated_sum(saturated_product(magnitude(map.of(Axis::Col)), span),
+                       saturated_product(magnitude(term.stride), term.modulus));
+}
+
+// An operand that was only an index or a bound is not read any more once it has been moved.
+void drop_unread(Generic& stage, std::vector<BufferId>& pages) {
+  std::vector<bool> read(pages.size());
+  const std::function<void(uint32_t)> mark = [&](uint32_t operand) {
+    if (read[operand]) return;
+    read[operand] = true;
+    if (stage.ins[operand].indirect) mark(stage.ins[operand].indirect->operand);
+  };
+  const OperandUses uses = operand_uses(stage.body);
+  std::for_each(uses.values.begin(), uses.values.end(), mark);
+  std::for_each(uses.bounds.begin(), uses.bounds.end(), mark);
+
+  std::vector<uint32_t> number(pages.size());
+  uint32_t kept = 0;
+  for (size_t i = 0; i < pages.size(); ++i) {
+    number[i] = kept;
+    if (!read[i]) continue;
+    pages[kept] = pages[i];
+    stage.ins[kept++] = stage.ins[i];
+  }
+  pages.resize(kept);
+  stage.ins.resize(kept);
+  for (ElemAccess& map : stage.ins)
+    if (map.indirect) map.indirect->operand = number[map.indirect->operand];
+  Expr body;
+  for (Node node : stage.body.nodes()) {
+    if (auto* value = std::get_if<OperandNode>(&node)) value->operand = number[value->operand];
+    if (auto* choice = std::get_if<SelectNode>(&node); choice && choice->cond.by_operand)
+      choice->cond.bound = number[static_cast<size_t>(choice->cond.bound)];
+    body.push(node);
+  }
+  stage.body = std::move(body);
+}
 
 }  // namespace
 
 // The stage while it is rewritten. Its operands: 0 the block's first column, then the bounds that were constants, then
 // the stage's own, then the pages that moved indices and bounds are computed into.
 struct ColumnBlocks::Moved {
+  std::vector<int64_t> bounds;
   BufferId table{};
   Precision dtype = Precision::I32;
-  std::vector<int64_t> bounds;
   std::vector<ElemAccess> maps;              // of own operands
   std::vector<BufferId> pages;               // of moved indices and bounds, one element each
   std::map<uint32_t, uint32_t> moved_bound;  // own operand that bounds columns -> number of what it was moved to
@@ -45,6 +85,15 @@ struct ColumnBlocks::Moved {
     return static_cast<uint32_t>(1 + (std::find(bounds.begin(), bounds.end(), bound) - bounds.begin()));
   }
 };
+
+bool ColumnBlocks::follows_column(const PointwiseStage& stage) const {
+  const auto by_column = [](const Node& node) {
+    const auto* choice = std::get_if<SelectNode>(&node);
+    return choice && choice->cond.axis == Axis::Col;
+  };
+  return std::any_of(stage.maps_.begin(), stage.maps_.end(), moves) ||
+         std::any_of(stage.body_.nodes().begin(), stage.body_.nodes().end(), by_column);
+}
 
 std::vector<int64_t> ColumnBlocks::bounds_of(const PointwiseStage& stage) const {
   std::vector<int64_t> bounds;
@@ -64,8 +113,7 @@ uint64_t ColumnBlocks::index_space(const PointwiseStage& stage, const std::vecto
     if (stage.magnitudes_[i] > 0) most = std::max(most, saturated_sum(stage.magnitudes_[i], span()));
     const ElemAccess& map = stage.maps_[i];
     if (!moves(map) || !map.indirect) continue;
-    const uint64_t reach = saturated_product(magnitude(map.of(Axis::Col)), span());
-    most = std::max(most, saturated_sum(reach, saturated_product(2, raise_of(*map.indirect))));
+    most = std::max(most, saturated_product(2, reach_of(map, span())));
   }
   return most;
 }
@@ -103,7 +151,7 @@ ElemAccess ColumnBlocks::move_index(Builder& builder, const PointwiseStage& stag
   const ElemAccess& of_index = stage.maps_[term.operand];
   TW_CHECK(!moves(of_index) && !of_index.indirect, "index {} of stage {} is more than one element", term.operand,
            stage.name_);
-  const auto raise = static_cast<int64_t>(raise_of(term));
+  const auto raise = static_cast<int64_t>(reach_of(map, span()));
   const std::string name = fmt::format("{}_index{}", stage.name_, operand);
   const BufferId page = builder.scratch(name, 1, moved.dtype, 1);
   GenericStage index = builder.compute(name, flat(1));
@@ -113,8 +161,7 @@ ElemAccess ColumnBlocks::move_index(Builder& builder, const PointwiseStage& stag
                         static_cast<double>(raise));
   ElemAccess plain = map.shifted(-raise);
   plain.indirect.reset();
-  return plain.plus(add_page(moved, stage.maps_.size(), page), 1,
-                    magnitude(stride) * span() + 2 * static_cast<uint64_t>(raise) + 1);
+  return plain.plus(add_page(moved, stage.maps_.size(), page), 1, 2 * static_cast<uint64_t>(raise) + 1);
 }
 
 ElemAccess ColumnBlocks::move_map(Builder& builder, const PointwiseStage& stage, size_t operand, Moved& moved) const {
@@ -129,6 +176,8 @@ ElemAccess ColumnBlocks::move_map(Builder& builder, const PointwiseStage& stage,
 // A bound that is data, less the block's first column; its operand number.
 uint32_t ColumnBlocks::move_bound(Builder& builder, const PointwiseStage& stage, uint32_t operand, Moved& moved) const {
   if (const auto at = moved.moved_bound.find(operand); at != moved.moved_bound.end()) return at->second;
+  TW_CHECK(!moves(stage.maps_[operand]) && !stage.maps_[operand].indirect,
+           "bound {} of stage {} is more than one element", operand, stage.name_);
   const std::string name = fmt::format("{}_bound{}", stage.name_, operand);
   const BufferId page = builder.scratch(name, 1, moved.dtype, 1);
   GenericStage bound = builder.compute(name, flat(1));
@@ -161,17 +210,21 @@ Expr ColumnBlocks::move_body(Builder& builder, const PointwiseStage& stage, Move
 Result<void> ColumnBlocks::write(Builder& builder, PointwiseStage stage, BufferId out, std::string_view subject) const {
   if (n_ < span()) stage.body(select(less(Axis::Col, static_cast<int64_t>(n_)), stage.body_, 0.0));
   Moved moved{.bounds = bounds_of(stage)};
-  TW_TRY(moved.dtype, index_precision(builder.target(), index_space(stage, moved.bounds), subject));
-  moved.table = load_table(builder, fmt::format("{}__{}", subject, stage.name_), moved.bounds, moved.dtype);
-
+  if (follows_column(stage)) {
+    TW_TRY(moved.dtype, index_precision(builder.target(), index_space(stage, moved.bounds), subject));
+    moved.table = load_table(builder, fmt::format("{}__{}", subject, stage.name_), moved.bounds, moved.dtype);
+  }
   for (size_t i = 0; i < stage.maps_.size(); ++i) moved.maps.push_back(move_map(builder, stage, i, moved));
-  Expr body = move_body(builder, stage, moved);
+  Generic blocked{flat(block_ * width_), {}, move_body(builder, stage, moved)};
 
-  GenericStage blocked = builder.compute(stage.name_, flat(block_ * width_));
-  for (size_t b = 0; b <= moved.bounds.size(); ++b) blocked.operand(moved.table, fixed(static_cast<int64_t>(b)));
-  for (size_t i = 0; i < moved.maps.size(); ++i) blocked.operand(stage.pages_[i], moved.maps[i]);
-  for (const BufferId page : moved.pages) blocked.operand(page, fixed(0));
-  blocked.write(out, std::move(body));
+  std::vector<BufferId> pages(1 + moved.bounds.size(), moved.table);
+  for (size_t b = 0; b <= moved.bounds.size(); ++b) blocked.ins.push_back(fixed(static_cast<int64_t>(b)));
+  pages.insert(pages.end(), stage.pages_.begin(), stage.pages_.end());
+  blocked.ins.insert(blocked.ins.end(), moved.maps.begin(), moved.maps.end());
+  pages.insert(pages.end(), moved.pages.begin(), moved.pages.end());
+  blocked.ins.resize(pages.size(), fixed(0));
+  drop_unread(blocked, pages);
+  builder.compute(std::move(stage.name_), std::move(blocked), std::move(pages), out);
   return {};
 }
 

@@ -30,6 +30,7 @@ class ColumnBlocks {
 
   [[nodiscard]] uint64_t span() const { return tiles_ * width_; }
   [[nodiscard]] uint64_t count() const { return tiles_ / block_; }
+  [[nodiscard]] bool follows_column(const PointwiseStage& stage) const;
   [[nodiscard]] std::vector<int64_t> bounds_of(const PointwiseStage& stage) const;
   [[nodiscard]] uint64_t index_space(const PointwiseStage& stage, const std::vector<int64_t>& bounds) const;
   [[nodiscard]] BufferId load_table(Builder& builder, const std::string& stage, const std::vector<int64_t>& bounds,

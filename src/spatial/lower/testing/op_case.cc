@@ -78,19 +78,6 @@ Result<Definition> define(const OpCase& c, const Target& target) {
 
 // ---- the sections ----
 
-void expect_sound(const Program& section, const Target& target) {
-  for (const Finding& finding : validate(section)) ADD_FAILURE() << section.name << ": " << to_text(section, finding);
-  EXPECT_TRUE(is_closed_algebra(section));
-  const Verdict verdict = certify(section, target);
-  for (const CheckFailure& failure : verdict.failures)
-    ADD_FAILURE() << section.name << ": " << to_text(section, failure);
-  if (verdict.ok())
-    for (const std::string& text : recheck(section, target, verdict.certificate))
-      ADD_FAILURE() << section.name << ": " << text;
-  const Result<Program> read = parse_program(print(section), section.name);
-  EXPECT_TRUE(read.ok() && *read == section) << section.name << " does not read back from its text";
-}
-
 const Tensor* given(const std::vector<Program>& sections, const std::string& name) {
   for (const Program& section : sections)
     for (const Tensor& tensor : section.tensors)
@@ -226,6 +213,19 @@ Result<std::vector<double>> reference_of(const OpCase& c, const Target& target, 
 }
 
 // ---- running ----
+
+void expect_sound(const Program& section, const Target& target) {
+  for (const Finding& finding : validate(section)) ADD_FAILURE() << section.name << ": " << to_text(section, finding);
+  EXPECT_TRUE(is_closed_algebra(section));
+  const Verdict verdict = certify(section, target);
+  for (const CheckFailure& failure : verdict.failures)
+    ADD_FAILURE() << section.name << ": " << to_text(section, failure);
+  if (verdict.ok())
+    for (const std::string& text : recheck(section, target, verdict.certificate))
+      ADD_FAILURE() << section.name << ": " << text;
+  const Result<Program> read = parse_program(print(section), section.name);
+  EXPECT_TRUE(read.ok() && *read == section) << section.name << " does not read back from its text";
+}
 
 Outcome run(const std::vector<Program>& sections, const OpCase& c, const Target& target) {
   Outcome outcome;

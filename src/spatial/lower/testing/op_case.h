@@ -55,6 +55,10 @@ struct Outcome {
   evaluate::Memory memory{TileShape{}};
 };
 
+// The section is valid, of the closed algebra, certified, its certificate passes the recheck, and its text reads back
+// equal.
+void expect_sound(const Program& section, const Target& target);
+
 // Runs the sections in order, having shown of each that it is valid, of the closed algebra, certified, that the
 // certificate passes the recheck, that its text reads back equal; and of all that other orders of items and poisoned
 // pages change no bit. Everything that fails is a test failure. Sections run over one memory.
