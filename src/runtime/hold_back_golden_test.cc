@@ -82,7 +82,7 @@ EngineOptions options_of(lane::Numerics numerics, std::vector<std::string> held)
   options.numerics = numerics;
   options.context = kContext;
   options.slots = kSlots;
-  options.threads = 2;
+  options.threads = 1;
   options.cache = lane::Dtype::F16;
   options.held = std::move(held);
   return options;
