@@ -45,12 +45,6 @@ Result<std::vector<double>> convert(const Tensor& tensor, const Values& values, 
   return converted;
 }
 
-// Whether an operand is a matrix whose Rows are stored by column (constants.h).
-bool stored_by_column(const OpSpec& spec, std::string_view operand) {
-  return (std::holds_alternative<Matmul>(spec) && operand == "w") ||
-         (std::holds_alternative<Moe>(spec) && operand == "router");
-}
-
 // ---- the values an op reads ----
 
 Result<const std::vector<double>*> stored_values(const Tensor& tensor, Environment& environment) {
@@ -122,6 +116,11 @@ void prepare(const StepGraph& graph, Environment& environment) {
 }
 
 }  // namespace
+
+bool stored_by_column(const OpSpec& spec, std::string_view operand) {
+  return (std::holds_alternative<Matmul>(spec) && operand == "w") ||
+         (std::holds_alternative<Moe>(spec) && operand == "router");
+}
 
 Result<const std::vector<double>*> ConstantValues::get(const Tensor& tensor, bool by_column) {
   const auto constant = constants_.find(tensor.name);

@@ -18,6 +18,9 @@
 
 namespace tw::graph {
 
+// Whether an operand is a matrix whose Rows are stored by column (constants.h).
+bool stored_by_column(const OpSpec& spec, std::string_view operand);
+
 // Constants as exact doubles in the shape of their tensor, each converted once, when first asked for. One set may serve
 // the environments of many steps; it is not safe to share between threads.
 class ConstantValues {

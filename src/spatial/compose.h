@@ -89,6 +89,7 @@ struct RelayoutRequest {
   Precision dtype = Precision::F32;
   bool to_dense = true;
   Init init = ExternalInit{};  // what `from` is declared with
+  size_t section = 0;          // of the list given: the first one that reads `to`
   bool operator==(const RelayoutRequest&) const = default;
 };
 // The sections that do it, or their refusal (lower/relayout).

@@ -28,6 +28,7 @@ class Agreement {
       for (const Tensor& tensor : section.tensors)
         if (tensor.result()) TW_TRY_VOID(note_write(section, tensor));
       out_.push_back(std::move(section));
+      ++number_;
     }
     return std::move(out_);
   }
@@ -67,7 +68,8 @@ class Agreement {
                             .cols = to_dense ? tensor.cols : known.cols,
                             .dtype = tensor.dtype,
                             .to_dense = to_dense,
-                            .init = known.init};
+                            .init = known.init,
+                            .section = number_};
     TW_TRY(std::vector<Program> sections, relayout_(request));
     known.twin = std::move(request.to);
     std::move(sections.begin(), sections.end(), std::back_inserter(out_));
@@ -91,6 +93,7 @@ class Agreement {
   const Relayout& relayout_;
   std::unordered_map<std::string, Known> known_;
   std::unordered_map<std::string, uint32_t> twins_;
+  size_t number_ = 0;  // of the section that is looked at
   std::vector<Program> out_;
 };
 
