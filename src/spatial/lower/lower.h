@@ -29,6 +29,8 @@ Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
 // ---- rope.h ----
 
 // ---- gather.h, set_rows.h ----
+Result<Lowered> lower(const graph::RowGather& op, const OpView& view);
+Result<Lowered> lower(const graph::RowsGather& op, const OpView& view);
 
 // ---- argmax.h ----
 
