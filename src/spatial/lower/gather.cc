@@ -156,7 +156,8 @@ std::string name_of(const OpView& op) {
 }
 
 // The first element of every row that is named, each checked.
-BufferId row_offsets(Builder& b, const OpView& op, BufferId indices, Precision dtype) {
+BufferId row_offsets(Builder& b, const OpView& op, BufferId indices, Precision ix) {
+  const Precision dtype = wider(ix, b.dtype(indices));
   const uint64_t m = op[1].size(), tiles = op.target.tiles(m);
   const BufferId biased = b.scratch("rows_biased", tiles, dtype, 1),
                  offsets = b.scratch("rows_offset", tiles, dtype, 1);
@@ -203,7 +204,7 @@ Result<Program> rows_gather_tile(const OpView& op) {
   std::vector<int64_t> numbers;
   for (uint64_t k = 0; k < m; ++k) numbers.push_back(to_signed(k));
   const TensorId items = b.scalar_table(op.result.name + "__rows_item", ix, numbers);
-  const BufferId item = b.buffer("in_item", 1, ix, 1), picked = b.scratch("row_picked", 1, ix, 1);
+  const BufferId item = b.buffer("in_item", 1, ix, 1), picked = b.scratch("row_picked", 1, b.dtype(indices), 1);
   b.load("load_item", items, {.steps = {item_y(1)}}, item);
   GenericStage pick = b.compute("row_picked", flat(1));
   const uint32_t number = pick.operand(item, fixed(0));

@@ -25,8 +25,7 @@ Expr window_start(const Builder& builder, const RowWindow& window, const Expr& e
 Result<Precision> table_precision(const OpView& op, const OpTensor& table) {
   if (table.dtype || !table.integer) return element_of(op, table);
   TW_TRY(const Precision holds, index_precision(op.target, magnitude_of(table.fill), op.subject()));
-  const std::optional<Precision> element = op.target.integer_element;
-  return element && bytes_of(*element) > bytes_of(holds) ? *element : holds;
+  return wider(holds, op.target.integer_element.value_or(holds));
 }
 
 TensorId declare_flat(Builder& builder, const OpTensor& operand, Precision dtype) {
@@ -60,8 +59,10 @@ Result<RowIndex> row_index(const OpView& op, size_t operand, uint64_t literal, u
 
 Result<Precision> index_dtype(const OpView& op, const OpTensor& index, uint64_t span) {
   TW_TRY(const Precision dtype, index_precision(op.target, index_space(span, 1, index.fill), op.subject()));
-  return index.dtype && bytes_of(*index.dtype) > bytes_of(dtype) ? *index.dtype : dtype;
+  return wider(dtype, index.stored(dtype));
 }
+
+Precision wider(Precision a, Precision b) { return bytes_of(b) > bytes_of(a) ? b : a; }
 
 std::string whole_rows(const Target& target, uint64_t cols) {
   if (target.whole(cols)) return fmt::format("{} columns are whole tiles", cols);

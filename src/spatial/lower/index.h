@@ -44,13 +44,16 @@ Result<RowIndex> row_index(const OpView& op, size_t operand, uint64_t literal, u
 // and one: nothing narrower than the operand is stored as.
 Result<Precision> index_dtype(const OpView& op, const OpTensor& index, uint64_t span);
 
+// The wider of two integers.
+Precision wider(Precision a, Precision b);
+
 // The stages that make rows of a loaded index. Every use has a page of its own: a movement pops the page it is
 // addressed by.
 class NamedRow {
  public:
-  // Element `at` of the page.
+  // Element 0 of the page. Arithmetic is at `dtype`, or as wide as the page.
   NamedRow(Builder& builder, BufferId page, Precision dtype, uint64_t admitted)
-      : builder_(builder), page_(page), dtype_(dtype), admitted_(admitted) {}
+      : builder_(builder), page_(page), dtype_(wider(dtype, builder.dtype(page))), admitted_(admitted) {}
 
   // v - 1 as the address of a movement, floor((v - 1) / per) * stride tiles on.
   IndirectTile address(const std::string& name, uint64_t stride, uint64_t per = 1);
