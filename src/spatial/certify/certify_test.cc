@@ -104,6 +104,40 @@ TEST(Certify, AnIndexThatOnlyTheRunChecksIsSaidToBe) {
   EXPECT_EQ(table->last, 4);  // the columns of a row; the offset is data
 }
 
+// y = 1 up to the column that a counter of `blocks` blocks, `step` more each, reaches.
+Program counted_columns(uint64_t blocks, double step) {
+  Builder b(kToy, Precision::F32);
+  const TensorId y = b.tensor("y", TensorRole::Output, 1, 4, Precision::Bf16);
+  const BufferId counter = b.scratch("counter", 1, Precision::I8), out = b.buffer("out", 1, Precision::Bf16);
+  b.level(FoldLevel::Prologue);
+  b.compute("start", flat(1)).write(counter, 0.0);
+  b.level(FoldLevel::Body);
+  GenericStage next = b.compute("next", flat(1));
+  const Expr before = next.read(counter, fixed(0));
+  next.write(counter, before + step);
+  b.level(FoldLevel::Epilogue);
+  GenericStage ones = b.compute("ones", flat(4));
+  const uint32_t end = ones.operand(counter, fixed(0));
+  ones.write(out, select(less_than_operand(Axis::Col, end), 1.0, 0.0));
+  b.store("store_y", out, y, {});
+  Section section{.name = "counted_columns", .items = one_item(1), .claim = exact()};
+  section.plan = BlockPlan{.num_blocks = blocks};
+  section.k_tiles = blocks;
+  return good(std::move(b).finish(std::move(section)));
+}
+
+TEST(Certify, ACounterOfBlocksIsWhatTheyAddUpTo) {
+  for (const auto& [blocks, step, fits] : {std::tuple{127, 1.0, true},
+                                           {128, 1.0, false},
+                                           {31, 4.0, true},
+                                           {32, 4.0, false},
+                                           {42, -3.0, true},
+                                           {43, -3.0, false}}) {
+    const Program program = counted_columns(static_cast<uint64_t>(blocks), step);
+    EXPECT_EQ(certify(program, kToy).ok(), fits) << blocks << " blocks of " << step;
+  }
+}
+
 // y = row i of the table up to column i - 4: the index is loaded twice, and only the gather's copy is bounded.
 Program cut_gather(bool same_index) {
   Builder b(kToy, Precision::F32);

@@ -183,17 +183,18 @@ class Forwards {
   Forwards(const Program& program, IndexRanges& ranges)
       : program_(program), ranges_(ranges), tables_(program.tensors.size()), looked_(program.tensors.size()) {}
 
-  void stage(uint32_t i, const std::vector<BufferUses>& uses, bool malformed) {
+  void stage(uint32_t i, const std::vector<BufferUses>& uses, const std::vector<bool>& malformed) {
     const Stage& stage = program_.stages[i];
     if (stage.outs.empty() || !is_integer(program_.at(stage.outs[0]).dtype)) return;
     const BufferId page = stage.outs[0];
     Range range;
     if (const Load* load = stage.load()) range = table(load->tensor);
     const Generic* generic = stage.generic();
-    if (generic && !malformed) {
+    if (generic && !malformed[i]) {
       range = result(stage, *generic);
       ranges_.results[i] = range;
     }
+    if (const std::optional<Carry> carry = carry_of(program_, page, uses[index(page)])) count(i, *carry, malformed);
     if (!range || uses[index(page)].writers.size() > 1) return;
     ranges_.values[index(page)] = meet(hull(*range, {0, 0}), range_of(program_.at(page).dtype));
   }
@@ -213,6 +214,30 @@ class Forwards {
       range = Interval{*least, *most};
     }
     return range;
+  }
+
+  // A carry that its update adds a constant to counts the blocks: it is what it started as, so many steps on.
+  void count(uint32_t i, const Carry& carry, const std::vector<bool>& malformed) {
+    Range& values = ranges_.values[index(carry.buffer)];
+    if (StageId{i} == carry.update && values) ranges_.results[i] = values;
+    if (StageId{i} != carry.start || !ranges_.results[i] || malformed[index(carry.update)]) return;
+    const std::optional<int64_t> step = step_of(carry);
+    if (!step) return;
+    const Interval steps = Interval{*step, *step} * Interval{0, to_signed(program_.work.plan.num_blocks)};
+    values = hull(*ranges_.results[i], {0, 0}) + steps;
+  }
+
+  std::optional<int64_t> step_of(const Carry& carry) const {
+    const Stage& update = program_.at(carry.update);
+    const Generic* generic = update.generic();
+    if (!generic || generic->pool() || !computes_integers(program_, update)) return std::nullopt;
+    const std::optional<Below> below = undo(generic->body, generic->body.at(generic->body.root()), {0, 0});
+    const auto* n = below ? std::get_if<OperandNode>(&generic->body.at(below->node)) : nullptr;
+    const bool same = n && update.ins[n->operand] == carry.buffer && !generic->ins[n->operand].indirect;
+    // A constant less the carry is no step.
+    const auto* root = std::get_if<BinaryNode>(&generic->body.at(generic->body.root()));
+    if (!same || (root->op == BinaryOp::Sub && below->node == root->right)) return std::nullopt;
+    return -below->want.low;
   }
 
   Range operand(const Stage& stage, const Generic& generic, uint32_t operand) const {
@@ -305,7 +330,7 @@ IndexRanges index_ranges(const Program& program, const std::vector<BufferUses>& 
     if (!malformed[i]) backwards.stage(program.stages[i]);
   share_demands(program, ranges);
   Forwards forwards(program, ranges);
-  for (uint32_t i = 0; i < program.stages.size(); ++i) forwards.stage(i, uses, malformed[i]);
+  for (uint32_t i = 0; i < program.stages.size(); ++i) forwards.stage(i, uses, malformed);
   return ranges;
 }
 

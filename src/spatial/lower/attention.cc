@@ -1,5 +1,11 @@
 #include "spatial/lower/attention.h"
 
+#include <fmt/format.h>
+
+#include "spatial/lower/attention_flat.h"
+#include "spatial/lower/flash.h"
+#include "spatial/lower/lower.h"
+
 namespace tw::spatial::lower {
 namespace {
 
@@ -7,6 +13,21 @@ namespace {
 bool flash_applies(const Target& target, uint64_t key_width, uint64_t value_width) {
   return target.tile.square() && key_width > 0 && value_width > 0 && target.whole(key_width) &&
          target.whole(value_width);
+}
+
+std::string whole_tiles(const AttentionShape& shape, const Target& target) {
+  return fmt::format("keys {} and values {} wide are whole tiles of {}", shape.key_width, shape.value_width,
+                     target.tile.cols);
+}
+
+Result<Lowered> lower_attention(const AttentionShape& shape, const OpView& view) {
+  const Target& target = view.target;
+  if (flash_applies(target, shape.key_width, shape.value_width)) {
+    TW_TRY(std::vector<Program> sections, flash_attention(shape, view));
+    return Lowered{std::move(sections), "flash", whole_tiles(shape, target)};
+  }
+  TW_TRY(std::vector<Program> sections, head_attention(shape, view));
+  return Lowered{std::move(sections), "heads", "x"};
 }
 
 }  // namespace
@@ -18,6 +39,16 @@ bool attention_reads_dense(const Target& target, uint64_t heads, uint64_t kv_hea
 
 bool full_attention_reads_dense(const Target& target, uint64_t key_width, uint64_t value_width) {
   return flash_applies(target, key_width, value_width);
+}
+
+Result<Lowered> lower(const graph::Attention& op, const OpView& view) {
+  TW_TRY(const AttentionShape shape, shape_of(op, view));
+  return lower_attention(shape, view);
+}
+
+Result<Lowered> lower(const graph::FullAttention& op, const OpView& view) {
+  TW_TRY(const AttentionShape shape, shape_of(op, view));
+  return lower_attention(shape, view);
 }
 
 }  // namespace tw::spatial::lower

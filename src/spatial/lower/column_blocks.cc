@@ -91,8 +91,9 @@ bool ColumnBlocks::follows_column(const PointwiseStage& stage) const {
     const auto* choice = std::get_if<SelectNode>(&node);
     return choice && choice->cond.axis == Axis::Col;
   };
-  return std::any_of(stage.maps_.begin(), stage.maps_.end(), moves) ||
-         std::any_of(stage.body_.nodes().begin(), stage.body_.nodes().end(), by_column);
+  for (size_t i = 0; i < stage.maps_.size(); ++i)
+    if (moves(stage.maps_[i]) && !stage.local_[i]) return true;
+  return std::any_of(stage.body_.nodes().begin(), stage.body_.nodes().end(), by_column);
 }
 
 std::vector<int64_t> ColumnBlocks::bounds_of(const PointwiseStage& stage) const {
@@ -112,7 +113,7 @@ uint64_t ColumnBlocks::index_space(const PointwiseStage& stage, const std::vecto
   for (size_t i = 0; i < stage.maps_.size(); ++i) {
     if (stage.magnitudes_[i] > 0) most = std::max(most, saturated_sum(stage.magnitudes_[i], span()));
     const ElemAccess& map = stage.maps_[i];
-    if (!moves(map) || !map.indirect) continue;
+    if (stage.local_[i] || !moves(map) || !map.indirect) continue;
     most = std::max(most, saturated_product(2, reach_of(map, span())));
   }
   return most;
@@ -166,6 +167,7 @@ ElemAccess ColumnBlocks::move_index(Builder& builder, const PointwiseStage& stag
 
 ElemAccess ColumnBlocks::move_map(Builder& builder, const PointwiseStage& stage, size_t operand, Moved& moved) const {
   const ElemAccess& map = stage.maps_[operand];
+  if (stage.local_[operand]) return map;
   if (moves(map) && map.indirect) return move_index(builder, stage, operand, moved);
   if (moves(map)) return map.plus(0, map.of(Axis::Col), span() + 1);
   ElemAccess same = map;
@@ -215,7 +217,7 @@ Result<void> ColumnBlocks::write(Builder& builder, PointwiseStage stage, BufferI
     moved.table = load_table(builder, fmt::format("{}__{}", subject, stage.name_), moved.bounds, moved.dtype);
   }
   for (size_t i = 0; i < stage.maps_.size(); ++i) moved.maps.push_back(move_map(builder, stage, i, moved));
-  Generic blocked{flat(block_ * width_), {}, move_body(builder, stage, moved)};
+  Generic blocked{stage.space(block_ * width_), {}, move_body(builder, stage, moved)};
 
   std::vector<BufferId> pages(1 + moved.bounds.size(), moved.table);
   for (size_t b = 0; b <= moved.bounds.size(); ++b) blocked.ins.push_back(fixed(static_cast<int64_t>(b)));
@@ -224,6 +226,10 @@ Result<void> ColumnBlocks::write(Builder& builder, PointwiseStage stage, BufferI
   pages.insert(pages.end(), moved.pages.begin(), moved.pages.end());
   blocked.ins.resize(pages.size(), fixed(0));
   drop_unread(blocked, pages);
+  if (stage.scaler_) {
+    pages.push_back(*stage.scaler_);
+    blocked.ins.push_back(fixed(0));
+  }
   builder.compute(std::move(stage.name_), std::move(blocked), std::move(pages), out);
   return {};
 }

@@ -11,6 +11,7 @@ uint32_t PointwiseStage::operand(BufferId page, ElemAccess map) {
   pages_.push_back(page);
   maps_.push_back(std::move(map));
   magnitudes_.push_back(0);
+  local_.push_back(false);
   return static_cast<uint32_t>(pages_.size() - 1);
 }
 
@@ -19,6 +20,12 @@ uint32_t PointwiseStage::index(BufferId page, ElemAccess map, uint64_t magnitude
   const uint32_t number = operand(page, std::move(map));
   magnitudes_[number] = magnitude;
   return number;
+}
+
+Expr PointwiseStage::local(BufferId page) {
+  const uint32_t number = operand(page, at(0));
+  local_[number] = true;
+  return arg(number);
 }
 
 Result<FlatBuild> FlatBuild::open(const OpView& op, Precision precision) {
@@ -65,16 +72,33 @@ Result<Program> FlatBuild::finish(std::string name, NumericsClaim claim) && {
       {.name = std::move(name), .items = one_item(target().tiles(elements_)), .claim = std::move(claim)});
 }
 
+BufferId FlatBuild::columns(const std::string& name, uint64_t n, Precision dtype) {
+  const uint64_t tiles = target().wide(n) ? ColumnBlocks(target(), n).block_tiles() : target().tiles(n);
+  return builder_.scratch(name, tiles, dtype, 1);
+}
+
 Result<Program> FlatBuild::pointwise(PointwiseStage stage, uint64_t n, std::string name, NumericsClaim claim) && {
+  return std::move(*this).pointwise(std::vector<PointwiseStage>{std::move(stage)}, n, std::move(name),
+                                    std::move(claim));
+}
+
+Result<Program> FlatBuild::pointwise(std::vector<PointwiseStage> chain, uint64_t n, std::string name,
+                                     NumericsClaim claim) && {
   if (!target().wide(n)) {
     const BufferId out = result_page(n);
-    Generic generic{flat(n), std::move(stage.maps_), std::move(stage.body_)};
-    builder_.compute(std::move(stage.name_), std::move(generic), std::move(stage.pages_), out);
+    for (PointwiseStage& stage : chain) {
+      if (stage.scaler_) stage.operand(*stage.scaler_, fixed(0));
+      Generic generic{stage.space(n), std::move(stage.maps_), std::move(stage.body_)};
+      builder_.compute(std::move(stage.name_), std::move(generic), std::move(stage.pages_), stage.page_.value_or(out));
+    }
     return std::move(*this).finish(std::move(name), std::move(claim));
   }
   const ColumnBlocks blocks(target(), n);
   const BufferId out = builder_.buffer("out", blocks.block_tiles(), result_.stored(precision_));
-  TW_TRY_VOID(blocks.write(builder_, std::move(stage), out, result_.name));
+  for (PointwiseStage& stage : chain) {
+    const BufferId page = stage.page_.value_or(out);
+    TW_TRY_VOID(blocks.write(builder_, std::move(stage), page, result_.name));
+  }
   builder_.store("store_" + result_.name, out, declare_result(n), {.steps = {item_x(blocks.block_tiles())}});
   return std::move(builder_).finish({.name = std::move(name), .items = blocks.items(), .claim = std::move(claim)});
 }

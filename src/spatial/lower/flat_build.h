@@ -13,7 +13,8 @@
 
 namespace tw::spatial::lower {
 
-// A flat(n) stage in result columns: maps and predicates as if one item computed the whole row.
+// A flat(n) stage in result columns: maps and predicates as if one item computed the whole row. In a chain of them each
+// but the last writes a page of FlatBuild::columns(), which those after it read as local().
 class PointwiseStage {
  public:
   explicit PointwiseStage(std::string name) : name_(std::move(name)) {}
@@ -24,7 +25,15 @@ class PointwiseStage {
   // An operand that bounds columns or is an index: no value of it has a magnitude above `magnitude`. Its map must not
   // follow the column.
   uint32_t index(BufferId page, ElemAccess map, uint64_t magnitude);
+  // A page that an earlier stage of the chain wrote: it holds the same columns as this stage computes.
+  Expr local(BufferId page);
   void body(Expr expr) { body_ = std::move(expr); }
+  // Sums the body over the axis Row, `extent` of them, into each column. `scaler`: the tile of ones of a sum of reals.
+  void sum_rows(uint64_t extent, std::optional<BufferId> scaler = {}) {
+    fold_ = reduce_rows(extent);
+    scaler_ = scaler;
+  }
+  void into(BufferId page) { page_ = page; }
 
  private:
   friend class FlatBuild;
@@ -33,7 +42,13 @@ class PointwiseStage {
   std::vector<BufferId> pages_;
   std::vector<ElemAccess> maps_;
   std::vector<uint64_t> magnitudes_;  // by operand; 0 of those that are no index
+  std::vector<bool> local_;           // by operand
   Expr body_;
+  std::optional<Iter> fold_;
+  std::optional<BufferId> scaler_;
+  std::optional<BufferId> page_;  // absent: the result's
+
+  [[nodiscard]] std::vector<Iter> space(uint64_t n) const { return {fold_.value_or(rows(1)), cols(n)}; }
 };
 
 class FlatBuild {
@@ -59,8 +74,15 @@ class FlatBuild {
   // T(elements) tiles on the accumulation path.
   BufferId scratch(const std::string& name, uint64_t elements, uint32_t depth = 2);
 
-  // Closes the section with a stage over the n columns of the result: one item, or when wide(n) one a block of columns.
+  // A page on the accumulation path for the columns of a result of n that one item computes: all, or when wide(n) a
+  // block of them.
+  BufferId columns(const std::string& name, uint64_t n) { return columns(name, n, builder_.accumulator()); }
+  BufferId columns(const std::string& name, uint64_t n, Precision dtype);
+
+  // Closes the section with a stage, or a chain of them, over the n columns of the result: one item, or when wide(n)
+  // one a block of columns.
   Result<Program> pointwise(PointwiseStage stage, uint64_t n, std::string name, NumericsClaim claim) &&;
+  Result<Program> pointwise(std::vector<PointwiseStage> chain, uint64_t n, std::string name, NumericsClaim claim) &&;
   // The page that the last stage of a chain writes: n elements of the result.
   BufferId result_page(uint64_t n);
   // Closes a section of one item whose stages wrote result_page().

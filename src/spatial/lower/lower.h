@@ -35,6 +35,8 @@ Result<Lowered> lower(const graph::RowsGather& op, const OpView& view);
 // ---- argmax.h ----
 
 // ---- attention.h ----
+Result<Lowered> lower(const graph::Attention& op, const OpView& view);
+Result<Lowered> lower(const graph::FullAttention& op, const OpView& view);
 
 // ---- lut_attention.h ----
 
