@@ -27,7 +27,9 @@ Result<Lowered> lower_attention(const AttentionShape& shape, const OpView& view)
     return Lowered{std::move(sections), "flash", whole_tiles(shape, target)};
   }
   TW_TRY(std::vector<Program> sections, head_attention(shape, view));
-  return Lowered{std::move(sections), "heads", "x"};
+  return Lowered{std::move(sections), "heads",
+                 fmt::format("keys {} and values {} wide are not whole tiles of {}", shape.key_width, shape.value_width,
+                             target.tile.cols)};
 }
 
 }  // namespace
