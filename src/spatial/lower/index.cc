@@ -37,9 +37,13 @@ TensorId declare_dense(Builder& builder, const OpTensor& operand, Precision dtyp
 }
 
 BufferId load_flat(Builder& builder, const OpTensor& operand, Precision dtype) {
+  const std::string name = "in_" + operand.name;
+  const std::vector<Buffer>& buffers = builder.program().buffers;
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].name == name) return BufferId{i};
   const TensorId tensor = declare_flat(builder, operand, dtype);
-  const BufferId page = builder.buffer("in_" + operand.name, builder.target().tiles(operand.size()),
-                                       builder.program().at(tensor).dtype, 1);
+  const BufferId page =
+      builder.buffer(name, builder.target().tiles(operand.size()), builder.program().at(tensor).dtype, 1);
   builder.load("load_" + operand.name, tensor, {}, page);
   return page;
 }

@@ -20,7 +20,7 @@ Result<Precision> table_precision(const OpView& op, const OpTensor& table);
 // The operand as it is declared: flat, or dense. Of one that stands for two operands, the one tensor.
 TensorId declare_flat(Builder& builder, const OpTensor& operand, Precision dtype);
 TensorId declare_dense(Builder& builder, const OpTensor& operand, Precision dtype);
-// Its page, loaded whole as a flat row.
+// Its page in_NAME, loaded whole as a flat row, once.
 BufferId load_flat(Builder& builder, const OpTensor& operand, Precision dtype);
 
 // floor(x / by): a shift where that is one.

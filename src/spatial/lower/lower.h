@@ -31,6 +31,7 @@ Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
 // ---- gather.h, set_rows.h ----
 Result<Lowered> lower(const graph::RowGather& op, const OpView& view);
 Result<Lowered> lower(const graph::RowsGather& op, const OpView& view);
+Result<Lowered> lower(const graph::SetRows& op, const OpView& view);
 
 // ---- argmax.h ----
 
