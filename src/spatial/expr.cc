@@ -129,6 +129,8 @@ Expr soft_cap(const Expr& x, double cap) {
   return Expr(2 * cap) * recip(Expr(1.0) + exp(x * Expr(-2 / cap))) - Expr(cap);
 }
 
+Expr softplus(const Expr& x) { return max(x, 0.0) + ln(Expr(1.0) + exp(Expr(0.0) - max(x, Expr(0.0) - x))); }
+
 bool integral(const Expr& body) {
   return std::all_of(body.nodes().begin(), body.nodes().end(), [](const Node& node) {
     if (std::holds_alternative<UnaryNode>(node) || std::holds_alternative<RsqrtNode>(node)) return false;

@@ -151,6 +151,8 @@ Expr banded(std::span<const Band> bands, Axis axis = Axis::Col);
 Expr sigmoid(const Expr& x);
 // cap * tanh(x / cap) as 2 cap / (1 + e^(x * (-2 / cap))) - cap: exact in both tails.
 Expr soft_cap(const Expr& x, double cap);
+// ln(1 + e^x) as max(x, 0) + ln(1 + e^-|x|): exact in both tails.
+Expr softplus(const Expr& x);
 
 // ---- looking ----
 

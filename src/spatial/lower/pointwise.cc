@@ -4,6 +4,7 @@
 
 #include "spatial/lower/flat_build.h"
 #include "spatial/lower/lower.h"
+#include "spatial/lower/tile_map.h"
 
 namespace tw::spatial::lower {
 namespace {
@@ -12,41 +13,11 @@ NumericsClaim claim_of(const UnaryMap& map, Precision precision) {
   return claim(is_integer(precision) && integral(map.body), map.name, precision);
 }
 
-// Both forms of one tile an item: extents and items are what differs.
-struct Tiling {
-  uint64_t rows = 1;
-  uint64_t cols = 1;
-  std::vector<Step> steps;
-  std::vector<WorkItem> items;
-  std::vector<Iter> space;
-  std::string name;
-};
-
-Result<Program> tiled(const UnaryMap& map, const OpView& op, Tiling tiling) {
-  TW_TRY(const Precision precision, element_of(op, op[0]));
-  TW_TRY(const Precision accumulator, accumulator_for(op.target, precision, op.subject()));
-  const OpTensor& x = op[0];
-  const Precision result = op.result.stored(precision);
-  Builder b(op.target, accumulator);
-  const TensorId in = b.tensor(x.name, x.read_role(), tiling.rows, tiling.cols, precision, init_of(x.fill, x.size()));
-  const TensorId out = b.tensor(op.result.name, TensorRole::Output, tiling.rows, tiling.cols, result);
-  const BufferId in_x = b.buffer("in_x", 1, precision), page = b.buffer("out", 1, result);
-  b.load("load_x", in, {.steps = tiling.steps}, in_x);
-  GenericStage stage = b.compute(map.name, tiling.space);
-  stage.operand(in_x, ident(b.width(in_x)));
-  stage.write(page, map.body);
-  b.store("store_" + op.result.name, page, out, {.steps = tiling.steps});
-  return std::move(b).finish(
-      {.name = std::move(tiling.name), .items = std::move(tiling.items), .claim = claim_of(map, precision)});
-}
-
 Expr gelu(const Expr& x) {
   // sqrt(2 / pi) (x + 0.044715 x^3), and x / (1 + e^(-2z)): the tanh form with one exponential, exact in both tails.
   const Expr z = 0.7978845608028654 * (x + 0.044715 * (x * (x * x)));
   return x * recip(1.0 + exp(0.0 - 2.0 * z));
 }
-
-Expr softplus(const Expr& x) { return max(x, 0.0) + ln(1.0 + exp(0.0 - max(x, 0.0 - x))); }
 
 UnaryMap activation(graph::ActivationKind kind) {
   const Expr x = arg(0);
@@ -77,24 +48,24 @@ Result<Program> unary_row(const UnaryMap& map, const OpView& op) {
 }
 
 Result<Program> unary_blocked(const UnaryMap& map, const OpView& op) {
-  const uint64_t n = op[0].size(), tiles = op.target.tiles(n);
-  return tiled(map, op,
-               {.cols = n,
-                .steps = {item_x(1)},
-                .items = row_items(tiles, 1),
-                .space = flat(op.target.tile.cols),
-                .name = fmt::format("{}_{}", map.name, n)});
+  const uint64_t n = op[0].size();
+  return tile_map({.stage = map.name,
+                   .name = fmt::format("{}_{}", map.name, n),
+                   .cols = n,
+                   .operands = {{op[0], "x"}},
+                   .body = map.body},
+                  op);
 }
 
 Result<Program> unary_matrix(const UnaryMap& map, const OpView& op) {
-  const auto [rows_t, cols_t] = grid_of({.rows = op[0].rows, .cols = op[0].cols}, op.target.tile);
-  return tiled(map, op,
-               {.rows = op[0].rows,
-                .cols = op[0].cols,
-                .steps = tile_grid_steps(rows_t, cols_t),
-                .items = grid_items(rows_t, cols_t),
-                .space = {rows(op.target.tile.rows), cols(op.target.tile.cols)},
-                .name = fmt::format("{}_{}x{}", map.name, op[0].rows, op[0].cols)});
+  const OpTensor& x = op[0];
+  return tile_map({.stage = map.name,
+                   .name = fmt::format("{}_{}x{}", map.name, x.rows, x.cols),
+                   .rows = x.rows,
+                   .cols = x.cols,
+                   .operands = {{x, "x"}},
+                   .body = map.body},
+                  op);
 }
 
 Result<Lowered> lower_unary(const UnaryMap& map, const OpView& op) {
