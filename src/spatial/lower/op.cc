@@ -21,4 +21,9 @@ NumericsClaim claim(bool exactly, std::string_view what, Precision precision) {
   return exactly ? exact() : approx(fmt::format("{} in {}", what, name(precision)));
 }
 
+NumericsClaim moved(std::string_view what, Precision from, Precision to) {
+  const PrecisionTraits &a = traits(from), &b = traits(to);
+  return claim(from == to || (a.kind == b.kind && a.bits < b.bits), what, to);
+}
+
 }  // namespace tw::spatial::lower

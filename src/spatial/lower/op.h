@@ -69,4 +69,7 @@ std::string within_a_page(const Target& target, uint64_t tiles);
 // "<what> in <precision>", or exact when `exactly`.
 NumericsClaim claim(bool exactly, std::string_view what, Precision precision);
 
+// Of what only moves values from one precision to another: exact when none is lost on the way.
+NumericsClaim moved(std::string_view what, Precision from, Precision to);
+
 }  // namespace tw::spatial::lower
