@@ -16,10 +16,24 @@ Result<Lowered> lower(const graph::IntRequant& op, const OpView& view);
 Result<Lowered> lower(const graph::IntClamp& op, const OpView& view);
 
 // ---- elementwise.h ----
+Result<Lowered> lower(const graph::Elementwise& op, const OpView& view);
+Result<Lowered> lower(const graph::RowBroadcast& op, const OpView& view);
 
 // ---- moves.h ----
+Result<Lowered> lower(const graph::Transpose& op, const OpView& view);
+Result<Lowered> lower(const graph::HeadSlice& op, const OpView& view);
+
+// ---- join.h ----
+Result<Lowered> lower(const graph::Join& op, const OpView& view);
+
+// ---- head_matmul.h ----
+Result<Lowered> lower(const graph::HeadMatmul& op, const OpView& view);
 
 // ---- conv.h ----
+Result<Lowered> lower(const graph::CausalConv& op, const OpView& view);
+
+// ---- decay.h ----
+Result<Lowered> lower(const graph::Decay& op, const OpView& view);
 
 // ---- product.h ----
 Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
