@@ -13,7 +13,7 @@ constexpr bool kHasLowering = requires(const Op& op, const OpView& view) {
 }  // namespace
 
 Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view) {
-  return std::visit(
+  Result<Lowered> lowered = std::visit(
       [&](const auto& op) -> Result<Lowered> {
         using Op = std::decay_t<decltype(op)>;
         if constexpr (kHasLowering<Op>) {
@@ -25,6 +25,11 @@ Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view) {
         }
       },
       spec);
+  if (lowered) return lowered;
+  // Sections of intermediate results are refused by their names.
+  Refusal refusal = lowered.refusal();
+  refusal.subject = view.subject();
+  return refusal;
 }
 
 }  // namespace tw::spatial::lower

@@ -38,7 +38,9 @@ Result<Lowered> lower(const graph::Decay& op, const OpView& view);
 // ---- product.h ----
 Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
 
-// ---- rows.h ----
+// ---- norm.h, softmax.h ----
+Result<Lowered> lower(const graph::RowNorm& op, const OpView& view);
+Result<Lowered> lower(const graph::L2Norm& op, const OpView& view);
 
 // ---- rope.h ----
 

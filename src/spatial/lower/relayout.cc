@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "spatial/builder.h"
-#include "spatial/sizing.h"
+#include "spatial/lower/block_choice.h"
 
 namespace tw::spatial::lower {
 namespace {
@@ -46,27 +46,6 @@ Result<void> runs_end_at_tiles(const RelayoutRequest& request, const Shape& shap
                   "of {} columns",
                   shape.rows, shape.cols, shape.tile_rows, run, shape.width),
       "Use rows that are whole tiles, or no more rows than a tile has.");
-}
-
-// Divisors of `whole` that a computed page may have: the one that leaves the busiest site the least to do first, of
-// equals the larger. There are `count` things to do in all, `whole` divides it, and an item has `extra` of its own.
-std::vector<uint64_t> blocks_of(uint64_t whole, uint64_t count, const Target& target, uint64_t extra = 0) {
-  std::vector<uint64_t> blocks;
-  for (uint64_t b = std::min<uint64_t>(whole, target.accumulator_tiles); b > 0; --b)
-    if (whole % b == 0) blocks.push_back(b);
-  const auto cost = [&](uint64_t block) { return ceil_div(count / block, target.sites()) * (block + extra); };
-  std::stable_sort(blocks.begin(), blocks.end(), [&](uint64_t a, uint64_t b) { return cost(a) < cost(b); });
-  return blocks;
-}
-
-// The first block whose section fits a site with two pages or with one.
-template <class Build>
-Result<Program> first_fitting(const std::vector<uint64_t>& blocks, const Target& target, Build&& build) {
-  for (const uint64_t block : blocks) {
-    Result<Program> section = paged(target, [&](uint32_t pages) { return build(block, pages); });
-    if (!section || fits(*section, target)) return section;
-  }
-  return within(build(*std::min_element(blocks.begin(), blocks.end()), uint32_t{1}), target);
 }
 
 Result<Builder> open(const RelayoutRequest& request, const Target& target) {
@@ -262,7 +241,7 @@ Result<Program> dense_of_rows(const RelayoutRequest& request, const Target& targ
     }
     return to_dense(request, target, cut, pages);
   };
-  return first_fitting(blocks_of(shape.row_t, shape.grid_rows * shape.row_t, target), target, build);
+  return first_fitting(block_sizes(shape.row_t, shape.grid_rows * shape.row_t, target), target, build);
 }
 
 Result<Program> dense_of_narrow_rows(const RelayoutRequest& request, const Target& target) {
@@ -278,7 +257,7 @@ Result<Program> dense_of_narrow_rows(const RelayoutRequest& request, const Targe
     }
     return to_dense(request, target, cut, pages);
   };
-  return first_fitting(blocks_of(shape.row_t, shape.grid_rows * shape.row_t, target), target, build);
+  return first_fitting(block_sizes(shape.row_t, shape.grid_rows * shape.row_t, target), target, build);
 }
 
 Result<Program> rows_of_dense(const RelayoutRequest& request, const Target& target,
@@ -287,7 +266,7 @@ Result<Program> rows_of_dense(const RelayoutRequest& request, const Target& targ
   const Shape shape(request, target);
   std::string name = fmt::format("relayout_rows_{}_of_{}x{}", picks.size(), request.rows, request.cols);
   return first_fitting(
-      blocks_of(shape.row_t, picks.size() * shape.row_t, target), target,
+      block_sizes(shape.row_t, picks.size() * shape.row_t, target), target,
       [&](uint64_t block, uint32_t pages) { return to_rows(request, target, picks, {.block = block}, name, pages); });
 }
 
@@ -302,9 +281,9 @@ Result<Program> rows_of_dense(const RelayoutRequest& request, const Target& targ
     const RowsPlan plan{.together = std::max<uint64_t>(1, tiles / shape.row_t), .block = std::min(tiles, shape.row_t)};
     return to_rows(request, target, all, plan, name, pages);
   };
-  std::vector<uint64_t> blocks = blocks_of(shape.row_t, shape.rows * shape.row_t, target);
+  std::vector<uint64_t> blocks = block_sizes(shape.row_t, shape.rows * shape.row_t, target);
   if (shape.row_t <= target.accumulator_tiles)
-    for (const uint64_t together : blocks_of(std::gcd(shape.rows, shape.tile_rows), shape.rows, target, 1))
+    for (const uint64_t together : block_sizes(std::gcd(shape.rows, shape.tile_rows), shape.rows, target, 1))
       if (together * shape.row_t <= target.accumulator_tiles) {
         if (together > 1) blocks.insert(blocks.begin(), together * shape.row_t);
         break;
@@ -317,7 +296,7 @@ Result<Program> narrow_rows_of_dense(const RelayoutRequest& request, const Targe
   TW_TRY_VOID(runs_end_at_tiles(request, shape));
   // The run of the last tile row may be shorter.
   const uint64_t last = shape.flat_t - (shape.grid_rows - 1) * shape.run_t();
-  return first_fitting(blocks_of(std::gcd(shape.run_t(), last), shape.flat_t, target), target,
+  return first_fitting(block_sizes(std::gcd(shape.run_t(), last), shape.flat_t, target), target,
                        [&](uint64_t block, uint32_t pages) { return to_narrow_rows(request, target, block, pages); });
 }
 
