@@ -76,28 +76,28 @@ std::string whole_rows(const Target& target, uint64_t cols) {
 // ---- rows ----
 
 IndirectTile NamedRow::address(const std::string& name, uint64_t stride, uint64_t per) {
-  const BufferId page = builder_.buffer(name, 1, dtype_, 1);
-  GenericStage stage = builder_.compute(name, flat(1));
+  const BufferId page = builder_->buffer(name, 1, dtype_, 1);
+  GenericStage stage = builder_->compute(name, flat(1));
   const Expr value = stage.read(page_, fixed(0));
   stage.write(page, value - 1.0);
   return {page, stride, per, 0, static_cast<int64_t>(admitted_) - 1};
 }
 
 BufferId NamedRow::in_tile(const std::string& name) {
-  const BufferId page = builder_.scratch(name, 1, dtype_, 1);
-  const uint64_t rows = builder_.target().tile.rows;
-  GenericStage stage = builder_.compute(name, flat(1));
+  const BufferId page = builder_->scratch(name, 1, dtype_, 1);
+  const uint64_t rows = builder_->target().tile.rows;
+  GenericStage stage = builder_->compute(name, flat(1));
   const Expr row = stage.read(page_, fixed(0)) - 1.0;
   stage.write(page, row - floor_quotient(row, rows) * static_cast<double>(rows));
   return page;
 }
 
 BufferId NamedRow::scaled(const std::string& name, uint64_t factor, std::optional<BufferId> more) {
-  const BufferId biased = builder_.scratch(name + "_biased", 1, dtype_, 1), page = builder_.scratch(name, 1, dtype_, 1);
-  GenericStage minus = builder_.compute(name + "_biased", flat(1));
+  const BufferId biased = builder_->scratch(name + "_biased", 1, dtype_, 1), page = builder_->scratch(name, 1, dtype_, 1);
+  GenericStage minus = builder_->compute(name + "_biased", flat(1));
   const Expr value = minus.read(page_, fixed(0));
   minus.write(biased, value - 1.0);
-  GenericStage stage = builder_.compute(name, flat(1));
+  GenericStage stage = builder_->compute(name, flat(1));
   Expr row = stage.guarded(biased, admitted_);
   if (factor != 1) row = row * static_cast<double>(factor);
   if (more) row = row + stage.read(*more, fixed(0));

@@ -53,7 +53,7 @@ class NamedRow {
  public:
   // Element 0 of the page. Arithmetic is at `dtype`, or as wide as the page.
   NamedRow(Builder& builder, BufferId page, Precision dtype, uint64_t admitted)
-      : builder_(builder), page_(page), dtype_(wider(dtype, builder.dtype(page))), admitted_(admitted) {}
+      : builder_(&builder), page_(page), dtype_(wider(dtype, builder.dtype(page))), admitted_(admitted) {}
 
   // v - 1 as the address of a movement, floor((v - 1) / per) * stride tiles on.
   IndirectTile address(const std::string& name, uint64_t stride, uint64_t per = 1);
@@ -63,7 +63,7 @@ class NamedRow {
   BufferId scaled(const std::string& name, uint64_t factor = 1, std::optional<BufferId> more = {});
 
  private:
-  Builder& builder_;
+  Builder* builder_;
   BufferId page_;
   Precision dtype_;
   uint64_t admitted_;

@@ -43,6 +43,7 @@ Result<Lowered> lower(const graph::RowNorm& op, const OpView& view);
 Result<Lowered> lower(const graph::L2Norm& op, const OpView& view);
 
 // ---- rope.h ----
+Result<Lowered> lower(const graph::Rope& op, const OpView& view);
 
 // ---- gather.h, set_rows.h ----
 Result<Lowered> lower(const graph::RowGather& op, const OpView& view);
