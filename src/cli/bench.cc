@@ -137,7 +137,7 @@ Result<void> hold_against(const runtime::Engine& engine, const Limits& limits, T
 void print_table(const runtime::Engine& engine, const std::string& label, const EngineFlags& flags,
                  const Limits& limits, const std::vector<Test>& tests) {
   fmt::print("{} | {} weights | {} threads, {}, {}, cache {}\n", label, human_count(engine.facts().parameters),
-             engine.threads(), lane::cpu::name(engine.isa()), flags.numerics, flags.cache);
+             engine.threads(), lane::cpu::name(engine.isa()), flags.numerics, lane::name(engine.cache()));
   fmt::print("{} (measured in between, same threads)\n\n", limits_text(limits));
   fmt::print("{:<12} {:>10} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "test", "tokens/s", "lowest", "highest", "MB/step",
              "of the read", "of the dots");
@@ -156,7 +156,7 @@ nlohmann::ordered_json report_json(const runtime::Engine& engine, const std::str
                               {"threads", engine.threads()},
                               {"isa", lane::cpu::name(engine.isa())},
                               {"numerics", flags.numerics},
-                              {"cache", flags.cache}};
+                              {"cache", lane::name(engine.cache())}};
   json.update(limits_json(limits));
   for (const Test& test : tests) {
     json["tests"].push_back({{"test", test.name},

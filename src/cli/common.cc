@@ -59,7 +59,7 @@ void EngineFlags::add_to(CLI::App& app) {
                  "How products read activations: int8 (one 8-bit word), int8x2 (two), precise (f32, sums in f64)")
       ->capture_default_str();
   app.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
-  app.add_option("--cache", cache, "Storage of keys and values: f32, f16")->capture_default_str();
+  app.add_option("--cache", cache, "Storage of keys and values: f32, f16 (default: f16 with int8, else f32)");
   app.add_option("--state", state, "Storage of the memories of delta rules: f32, bf16")->capture_default_str();
   app.add_option("--hold", held, "Rules of fusion to hold back, by name, or all (never changes a result)")
       ->delimiter(',')
@@ -79,8 +79,10 @@ Result<runtime::EngineOptions> EngineFlags::options() const {
     options.isa = lane::cpu::isa_by_name(isa);
     if (!options.isa) return unknown("--isa", isa, {"scalar", "avx2", "avx512"});
   }
-  if (cache != "f32" && cache != "f16") return unknown("--cache", cache, {"f32", "f16"});
-  options.cache = cache == "f16" ? lane::Dtype::F16 : lane::Dtype::F32;
+  if (!cache.empty()) {
+    if (cache != "f32" && cache != "f16") return unknown("--cache", cache, {"f32", "f16"});
+    options.cache = cache == "f16" ? lane::Dtype::F16 : lane::Dtype::F32;
+  }
   if (state != "f32" && state != "bf16") return unknown("--state", state, {"f32", "bf16"});
   options.state = state == "bf16" ? lane::Dtype::BF16 : lane::Dtype::F32;
   for (const std::string& rule : held) {

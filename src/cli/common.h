@@ -32,7 +32,7 @@ struct EngineFlags {
   uint32_t chunk = 512;
   std::string numerics = "int8";
   std::string isa;
-  std::string cache = "f32";
+  std::string cache;
   std::string state = "f32";
   std::vector<std::string> held;
 

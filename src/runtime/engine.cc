@@ -237,6 +237,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const gguf::Checkpoint& checkpoint,
 
 const model::Facts& Engine::facts() const { return impl_->model_.facts(); }
 lane::cpu::Isa Engine::isa() const { return impl_->isa_; }
+lane::Dtype Engine::cache() const { return cache_of(impl_->options_); }
 uint32_t Engine::threads() const { return impl_->pool_.threads(); }
 uint32_t Engine::slots() const { return impl_->options_.slots; }
 uint32_t Engine::length(uint32_t slot) const { return impl_->lengths_[slot]; }

@@ -27,12 +27,13 @@ using Token = int32_t;
 
 struct EngineOptions {
   lane::Numerics numerics = lane::Numerics::Int8;
-  std::optional<lane::cpu::Isa> isa;     // none: the widest this machine has
-  uint32_t threads = 0;                  // 0: one a core
-  uint32_t context = 0;                  // positions a sequence; 0: the smaller of the model's own and 4096
-  uint32_t slots = 1;                    // sequences whose state is kept at once, 1 to 64
-  uint32_t chunk = 512;                  // the most rows of a prompt taken in one step, 1 to 512
-  lane::Dtype cache = lane::Dtype::F32;  // keys and values: F32 or F16
+  std::optional<lane::cpu::Isa> isa;  // none: the widest this machine has
+  uint32_t threads = 0;               // 0: one a core
+  uint32_t context = 0;               // positions a sequence; 0: the smaller of the model's own and 4096
+  uint32_t slots = 1;                 // sequences whose state is kept at once, 1 to 64
+  uint32_t chunk = 512;               // the most rows of a prompt taken in one step, 1 to 512
+  // Keys and values: F32 or F16. None: F16 with Int8, whose own rounding is far coarser, else F32.
+  std::optional<lane::Dtype> cache;
   lane::Dtype state = lane::Dtype::F32;  // memories of delta rules: F32 or BF16
   std::vector<std::string> held;         // rules of fusion that do not take part (fuse/rules.h)
   // When set, a long prompt ends between two chunks with a refusal of kind Interrupted.
@@ -62,6 +63,7 @@ class Engine {
 
   [[nodiscard]] const model::Facts& facts() const;
   [[nodiscard]] lane::cpu::Isa isa() const;
+  [[nodiscard]] lane::Dtype cache() const;  // of keys and values
   [[nodiscard]] uint32_t threads() const;
   [[nodiscard]] uint32_t slots() const;
   // Tokens that the sequence of a slot has taken.

@@ -36,10 +36,14 @@ uint32_t threads_of(const EngineOptions& options) {
   return options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
+lane::Dtype cache_of(const EngineOptions& options) {
+  return options.cache.value_or(options.numerics == lane::Numerics::Int8 ? lane::Dtype::F16 : lane::Dtype::F32);
+}
+
 plan::Knobs knobs_of(const EngineOptions& options) {
   plan::Knobs knobs;
   knobs.numerics = options.numerics;
-  knobs.cache = options.cache;
+  knobs.cache = cache_of(options);
   knobs.state = options.state;
   knobs.held = options.held;
   knobs.chip.blocks = threads_of(options);

@@ -102,11 +102,11 @@ TEST(Profile, CountsWeightsAndCarriedMemory) {
   lane::Work want;
   for (uint32_t i = 0; i < kDecoded; ++i) want += lane::work_of(schedule, std::vector<uint32_t>{kPrompt + i});
   EXPECT_EQ(decode.all.work, want);
-  // One more position costs each attention the keys and values of one position: 2 heads of 32 in 2 layers, f32.
+  // One more position costs each attention the keys and values of one position: 2 heads of 32 in 2 layers, f16.
   const lane::Work one = lane::work_of(schedule, std::vector<uint32_t>{40});
   const lane::Work next = lane::work_of(schedule, std::vector<uint32_t>{41});
   EXPECT_EQ(next.weight_bytes, one.weight_bytes);
-  EXPECT_EQ(next.state_bytes - one.state_bytes, 2U * 2 * (32 + 32) * sizeof(float));
+  EXPECT_EQ(next.state_bytes - one.state_bytes, 2U * 2 * (32 + 32) * sizeof(uint16_t));
 }
 
 TEST(Profile, TimingChangesNoBit) {
