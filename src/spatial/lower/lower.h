@@ -41,6 +41,7 @@ Result<Lowered> lower(const graph::Matmul& op, const OpView& view);
 // ---- norm.h, softmax.h ----
 Result<Lowered> lower(const graph::RowNorm& op, const OpView& view);
 Result<Lowered> lower(const graph::L2Norm& op, const OpView& view);
+Result<Lowered> lower(const graph::Softmax& op, const OpView& view);
 
 // ---- rope.h ----
 Result<Lowered> lower(const graph::Rope& op, const OpView& view);

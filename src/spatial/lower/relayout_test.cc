@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "spatial/lower/pointwise.h"
 #include "spatial/lower/testing/op_case.h"
 #include "spatial/testing.h"
 
@@ -119,6 +120,27 @@ TEST(Relayout, ThereAndBackIsTheSame) {
     const Result<std::vector<Program>> first = relayouts(there), second = relayouts(back);
     ASSERT_TRUE(first.ok() && second.ok());
     expect_same_bits(testing::run({(*first)[0], (*second)[0]}, c, target).values, c.operands[0]->values);
+  }
+}
+
+// Two sections that disagree on the layout of h, brought together by what stands between them.
+TEST(Relayout, SectionsAgreeOnLayouts) {
+  const Target target = testing::t4();
+  for (const auto& [rows, cols] : {std::pair<uint64_t, uint64_t>{2, 4}, {3, 2}, {7, 1}}) {
+    const OpCase c = numbers(rows, cols, Precision::Bf16);
+    const UnaryMap same{"same", arg(0)};
+    const OpTensor x = c.operands[0]->tensor, flat{.name = "h", .cols = rows * cols};
+    OpTensor x_flat = x;
+    x_flat.rows = 1;
+    x_flat.cols = rows * cols;
+    const OpTensor dense{.name = "h", .rows = rows, .cols = cols}, y{.name = "y", .rows = rows, .cols = cols};
+    const Result<Program> first = unary_row(same, {target, {x_flat}, flat});
+    const Result<Program> second = unary_matrix(same, {target, {dense}, y});
+    ASSERT_TRUE(first.ok() && second.ok());
+    const Result<std::vector<Program>> agreed = agree_layouts({*first, *second}, relayout_for(target));
+    ASSERT_TRUE(agreed.ok()) << to_text(agreed.refusal());
+    EXPECT_EQ(agreed->size(), 3);
+    expect_same_bits(testing::run(*agreed, c, target).values, c.operands[0]->values);
   }
 }
 
