@@ -4,6 +4,7 @@
 
 #include "spatial/lower/attention_flat.h"
 #include "spatial/lower/flash.h"
+#include "spatial/lower/flash_grouped.h"
 #include "spatial/lower/lower.h"
 
 namespace tw::spatial::lower {
@@ -15,21 +16,21 @@ bool flash_applies(const Target& target, uint64_t key_width, uint64_t value_widt
          target.whole(value_width);
 }
 
-std::string whole_tiles(const AttentionShape& shape, const Target& target) {
-  return fmt::format("keys {} and values {} wide are whole tiles of {}", shape.key_width, shape.value_width,
-                     target.tile.cols);
-}
-
 Result<Lowered> lower_attention(const AttentionShape& shape, const OpView& view) {
   const Target& target = view.target;
-  if (flash_applies(target, shape.key_width, shape.value_width)) {
-    TW_TRY(std::vector<Program> sections, flash_attention(shape, view));
-    return Lowered{std::move(sections), "flash", whole_tiles(shape, target)};
+  const std::string widths = fmt::format("keys {} and values {} wide", shape.key_width, shape.value_width);
+  if (!flash_applies(target, shape.key_width, shape.value_width)) {
+    TW_TRY(std::vector<Program> sections, head_attention(shape, view));
+    return Lowered{std::move(sections), "heads",
+                   fmt::format("{} on tiles of {} x {}", widths, target.tile.rows, target.tile.cols)};
   }
-  TW_TRY(std::vector<Program> sections, head_attention(shape, view));
-  return Lowered{std::move(sections), "heads",
-                 fmt::format("keys {} and values {} wide are not whole tiles of {}", shape.key_width, shape.value_width,
-                             target.tile.cols)};
+  const std::string whole = fmt::format("{} are whole tiles of {}", widths, target.tile.cols);
+  if (grouped_applies(shape, target))
+    if (Result<std::vector<Program>> sections = grouped_attention(shape, view))
+      return Lowered{std::move(*sections), "grouped flash",
+                     fmt::format("{}, one row, {} heads share a key", whole, shape.group())};
+  TW_TRY(std::vector<Program> sections, flash_attention(shape, view));
+  return Lowered{std::move(sections), "flash", whole};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "spatial/lower/attention_flat.h"
 #include "spatial/lower/attention_parts.h"
+#include "spatial/lower/flash.h"
 #include "spatial/lower/flat_build.h"
 #include "spatial/sizing.h"
 
@@ -232,11 +233,13 @@ Result<std::vector<Program>> head_attention(const AttentionShape& shape, const O
   TW_TRY(const Precision element, real_element(op.target, op.subject()));
   TW_TRY(const Precision accumulator, accumulator_for(op.target, element, op.subject()));
   const uint64_t tiles = op.target.tiles(shape.positions), stride = tiles * op.target.tile.cols;
-  if (op.target.wide(shape.positions))
+  if (op.target.wide(shape.positions)) {
+    const Result<void> flash = check_flash(shape, op);
     return refuse(RefusalKind::TooLarge, op.subject(),
-                  fmt::format("keys {} and values {} wide are not whole tiles, and {} positions are {}",
-                              shape.key_width, shape.value_width, shape.positions, over_a_page(op.target, tiles)),
-                  "Use a shorter cache, or a target whose tiles divide the head width");
+                  fmt::format("the {} scores of a query head take {}{}", shape.positions, over_a_page(op.target, tiles),
+                              flash ? "" : "; " + flash.refusal().reason),
+                  "Use a shorter cache, or a target with square tiles that divide the head width");
+  }
   const OpTensor probs{.name = op.result.name + "__probs", .cols = shape.query_heads() * stride, .dtype = element};
   Result<Program> first = paged(op.target, [&](uint32_t pages) {
     return HeadProbabilities(shape, op, element, accumulator, pages).write(probs.name);

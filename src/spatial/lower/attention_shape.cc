@@ -22,13 +22,13 @@ Result<void> check_extents(const AttentionShape& shape, const OpView& view) {
 }
 
 // How many positions rows attend, and where the cache ends for all of them.
-Result<void> bound_rows(AttentionShape& shape, const OpView& view) {
+Result<void> bound_rows(AttentionShape& shape, const OpView& view, size_t position) {
   shape.positions = shape.cached;
-  if (!view.has(kPosition)) return {};
+  if (!view.has(position)) return {};
   if (shape.rows > shape.cached)
     return refuse(RefusalKind::Unsupported, view.subject(),
                   fmt::format("{} rows do not fit a cache of {} positions", shape.rows, shape.cached));
-  const std::optional<int64_t> literal = literal_of(view[kPosition]);
+  const std::optional<int64_t> literal = literal_of(view[position]);
   shape.bound = literal ? AttentionShape::Bound::Literal : AttentionShape::Bound::Named;
   if (!literal) return {};
   if (*literal < 1 || *literal > static_cast<int64_t>(shape.last_position()))
@@ -40,7 +40,7 @@ Result<void> bound_rows(AttentionShape& shape, const OpView& view) {
   return {};
 }
 
-Result<AttentionShape> shape_of(AttentionShape shape, const OpView& view) {
+Result<AttentionShape> shape_of(AttentionShape shape, const OpView& view, size_t position = kPosition) {
   if (shape.heads == 0 || shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0)
     return refuse(RefusalKind::Unsupported, view.subject(),
                   fmt::format("{} query heads cannot share {} key heads evenly", shape.heads, shape.kv_heads));
@@ -49,7 +49,7 @@ Result<AttentionShape> shape_of(AttentionShape shape, const OpView& view) {
   shape.value_width = view[kValues].cols / shape.kv_heads;
   shape.cached = view[kKeys].rows;
   TW_TRY_VOID(check_extents(shape, view));
-  TW_TRY_VOID(bound_rows(shape, view));
+  TW_TRY_VOID(bound_rows(shape, view, position));
   // A window that reaches over all positions drops none.
   if (shape.windowed() && shape.window.size >= shape.positions) shape.window = {};
   return shape;
@@ -90,6 +90,10 @@ Result<AttentionShape> shape_of(const graph::Attention& op, const OpView& view) 
 Result<AttentionShape> shape_of(const graph::FullAttention& op, const OpView& view) {
   return shape_of({.tag = "full_attn", .heads = op.heads, .kv_heads = op.heads, .scale = static_cast<double>(op.scale)},
                   view);
+}
+
+Result<AttentionShape> shape_of(const graph::LutAttention& op, const OpView& view) {
+  return shape_of({.tag = "lut_attn", .heads = op.heads, .kv_heads = op.kv_heads}, view, kLutPosition);
 }
 
 Result<Program> about(Result<Program> section, std::string_view subject) {

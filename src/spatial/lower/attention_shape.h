@@ -56,11 +56,13 @@ struct AttentionShape {
 
 // Operands of an attention by number.
 inline constexpr size_t kQuery = 0, kKeys = 1, kValues = 2, kPosition = 3, kSinks = 4;
+inline constexpr size_t kLutTable = 3, kLutPosition = 4;
 
 // Refused: nothing of something, keys that heads cannot share evenly, a window of no positions, a literal position
 // outside the cache.
 Result<AttentionShape> shape_of(const graph::Attention& op, const OpView& view);
 Result<AttentionShape> shape_of(const graph::FullAttention& op, const OpView& view);
+Result<AttentionShape> shape_of(const graph::LutAttention& op, const OpView& view);
 
 // The refusal with the op's result as its subject, when a section of an internal tensor was refused.
 Result<Program> about(Result<Program> section, std::string_view subject);

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "spatial/lower/attention_flat.h"
+#include "spatial/lower/flash.h"
+#include "spatial/lower/flash_grouped.h"
 #include "spatial/lower/lower.h"
 #include "spatial/lower/testing/attention_case.h"
 
@@ -12,12 +17,17 @@ namespace {
 using testing::attention;
 using testing::AttentionSetting;
 using testing::chunked;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::expect_equal;
 using testing::expect_fault;
 using testing::expect_lowers;
 using testing::expect_refused;
 using testing::full_attention;
 using ::testing::HasSubstr;
+using testing::OpCase;
 using testing::sliding;
+using testing::view_of;
 
 TEST(AttentionLayout, DenseExactlyWhereWholeTilesAreSharedEvenlyOnASquareTile) {
   const Target target = testing::t32();
@@ -71,22 +81,227 @@ std::vector<AttentionSetting> settings(uint64_t key_width, uint64_t cached) {
   return all;
 }
 
-TEST(Attention, EverySettingInTheFlashForm) {
+// The forms that these cases are lowered to.
+std::set<std::string> forms_of(const std::vector<AttentionSetting>& cases, const Target& target) {
+  std::set<std::string> forms;
   uint64_t seed = 0;
+  for (const AttentionSetting& setting : cases) {
+    forms.insert(expect_lowers(attention(setting, ++seed), target, {12}).form);
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << "setting " << seed << " of " << cases.size() << " on " << target.name;
+      break;
+    }
+  }
+  return forms;
+}
+
+TEST(Attention, WholeTilesAreFolded) {
   for (const uint64_t cached : {4, 5, 9})
-    for (const AttentionSetting& setting : settings(4, cached)) {
-      EXPECT_EQ(expect_lowers(attention(setting, ++seed), testing::t4(), {6}).form, "flash");
-      if (HasFailure()) FAIL() << "setting " << seed;
+    EXPECT_THAT(forms_of(settings(4, cached), testing::t4()), ElementsAre("flash", "grouped flash"));
+  EXPECT_THAT(forms_of(settings(4, 9), testing::t4f()), ElementsAre("flash", "grouped flash"));
+  EXPECT_THAT(forms_of(settings(8, 9), testing::t4()), ElementsAre("flash", "grouped flash"));
+  EXPECT_THAT(forms_of(settings(3, 6), testing::t1()), ElementsAre("flash"));  // a tile row holds one head
+}
+
+TEST(Attention, OtherWidthsTakeAHeadAtATime) {
+  for (const uint64_t width : {2, 3}) EXPECT_THAT(forms_of(settings(width, 7), testing::t4()), Contains("heads"));
+  EXPECT_THAT(forms_of(settings(3, 7), testing::t4f()), Contains("heads"));
+  EXPECT_THAT(forms_of(settings(4, 7), testing::tall()), Contains("heads"));
+}
+
+TEST(Attention, ValuesAreWiderThanAPage) {
+  // Three pages of values, a carry and a store each.
+  for (const uint64_t rows : {1, 5}) {
+    const AttentionSetting setting{
+        .rows = rows, .key_width = 4, .value_width = 24, .cached = 9, .position = 9 - static_cast<int64_t>(rows) + 1};
+    EXPECT_EQ(expect_lowers(attention(setting, 1), testing::t4()).form, "flash");
+  }
+  EXPECT_EQ(
+      expect_lowers(attention({.key_width = 32, .value_width = 512, .cached = 40, .position = 33}, 1), testing::t32())
+          .form,
+      "flash");
+}
+
+TEST(Attention, SeveralTilesOfQueryRows) {
+  const AttentionSetting chunk{.rows = 5, .key_width = 4, .cached = 9};
+  for (int64_t position = 1; position <= 5; ++position) {
+    AttentionSetting setting = chunk;
+    setting.position = position;
+    for (const graph::Window window : {graph::Window{}, sliding(2), sliding(5), chunked(3)}) {
+      setting.window = window;
+      expect_lowers(attention(setting, static_cast<uint64_t>(position)), testing::t4(), {6});
+    }
+  }
+  expect_lowers(attention({.rows = 33, .heads = 1, .key_width = 32, .cached = 100, .position = 60}, 3), testing::t32());
+  expect_lowers(attention({.rows = 33,
+                           .heads = 1,
+                           .key_width = 32,
+                           .cached = 100,
+                           .position = 60,
+                           .window = sliding(40),
+                           .sinks = true},
+                          3),
+                testing::t32());
+}
+
+TEST(Attention, SmallModelsRunOnLargeTiles) {
+  const AttentionSetting decode{.heads = 4, .kv_heads = 2, .key_width = 16, .cached = 64, .position = 50};
+  const Lowered lowered = expect_lowers(attention(decode, 1), testing::t32(), {8});
+  EXPECT_EQ(lowered.form, "heads");
+  AttentionSetting chunk = decode;
+  chunk.rows = 12;
+  EXPECT_EQ(expect_lowers(attention(chunk, 2), testing::t32(), {8}).form, "heads");
+  chunk.window = sliding(16);
+  chunk.sinks = true;
+  expect_lowers(attention(chunk, 3), testing::t32(), {8});
+}
+
+TEST(Attention, AModelsLayerRuns) {
+  const AttentionSetting decode{
+      .heads = 16, .kv_heads = 8, .key_width = 128, .cached = 256, .position = 200, .scale = 0.0883883F};
+  EXPECT_EQ(expect_lowers(attention(decode, 1), testing::t32(), {8}).form, "grouped flash");
+}
+
+TEST(Attention, FullAttentionSeesEverything) {
+  for (const uint64_t rows : {1, 3, 4, 5, 8}) {
+    EXPECT_EQ(expect_lowers(full_attention(rows, 2, 4, rows), testing::t4()).form, "flash");
+    expect_lowers(full_attention(rows, 2, 3, rows), testing::t4(), {6});
+  }
+  EXPECT_EQ(expect_lowers(full_attention(5, 1, 32, 1), testing::t32()).form, "flash");
+  expect_lowers(full_attention(5, 2, 8, 1), testing::t32(), {6});
+  expect_lowers(full_attention(40, 2, 8, 1), testing::t32(), {6});
+}
+
+TEST(Attention, FormsAgree) {
+  // In f32 what differs is the order of the sum over blocks.
+  uint64_t seed = 0;
+  for (const AttentionSetting& setting : settings(4, 8)) {
+    const OpCase c = attention(setting, ++seed);
+    const Target target = testing::t4f();
+    const OpView view = view_of(c, target);
+    const Result<AttentionShape> shape = shape_of(std::get<graph::Attention>(c.spec), view);
+    ASSERT_TRUE(shape.ok());
+    expect_equal(head_attention(*shape, view), c, target, {40});
+    expect_equal(flash_attention(*shape, view), c, target, {40});
+    if (grouped_applies(*shape, target)) expect_equal(grouped_attention(*shape, view), c, target, {40});
+    if (HasFailure()) FAIL() << "setting " << seed;
+  }
+}
+
+// ---- the fold ----
+
+const Program& fold_of(const Lowered& lowered) {
+  for (const Program& section : lowered.sections)
+    if (section.name.find("flash_blocks") != std::string::npos) return section;
+  return lowered.sections.front();
+}
+
+TEST(Flash, BlocksPastThePositionAreNotRunAndWouldChangeNothing) {
+  for (const uint64_t rows : {1, 3})
+    for (int64_t position = 1; position + static_cast<int64_t>(rows) <= 10; ++position) {
+      const OpCase c = attention({.rows = rows, .key_width = 4, .cached = 9, .position = position}, 1);
+      Result<Lowered> lowered = lower_op(c.spec, view_of(c, testing::t4()));
+      ASSERT_TRUE(lowered.ok());
+      const Program& fold = fold_of(*lowered);
+      ASSERT_TRUE(fold.work.k_trip.has_value());
+      EXPECT_EQ(fold.work.k_trip->count(position), (static_cast<uint64_t>(position) + rows - 1 + 3) / 4);
+      EXPECT_EQ(fold.work.k_trip->high, static_cast<int64_t>(10 - rows));
+      const testing::Outcome counted = run(lowered->sections, c, testing::t4());
+      for (Program& section : lowered->sections) section.work.k_trip.reset();
+      EXPECT_EQ(run(lowered->sections, c, testing::t4()).values, counted.values) << rows << " rows at " << position;
     }
 }
 
-TEST(Attention, EverySettingInTheHeadsForm) {
-  uint64_t seed = 0;
-  for (const uint64_t width : {2, 3})
-    for (const AttentionSetting& setting : settings(width, 7)) {
-      expect_lowers(attention(setting, ++seed), testing::t4(), {6});
-      if (HasFailure()) FAIL() << "setting " << seed;
-    }
+TEST(Flash, SharedKeysAreStreamedOnceForAllTheirHeads) {
+  const OpCase c = attention({.heads = 4, .kv_heads = 2, .key_width = 4, .cached = 12}, 1);
+  const Target target = testing::t4();
+  const OpView view = view_of(c, target);
+  const Result<AttentionShape> shape = shape_of(std::get<graph::Attention>(c.spec), view);
+  ASSERT_TRUE(shape.ok());
+  const auto streamed = [&](const Result<std::vector<Program>>& sections) {
+    uint64_t tiles = 0;
+    for (const Program& section : *sections)
+      for (const Stage& stage : section.stages)
+        if (stage.name == "load_k" || stage.name == "load_v")
+          tiles += section.work.items.size() * section.work.plan.num_blocks * stage.pattern()->tiles();
+    return tiles;
+  };
+  EXPECT_EQ(streamed(grouped_attention(*shape, view)), 2U * 2 * 3);
+  EXPECT_EQ(streamed(flash_attention(*shape, view)), 2U * 4 * 3);
+}
+
+// ---- what is refused, and what faults ----
+
+TEST(Attention, APositionOutsideTheCacheFaultsOrIsRefused) {
+  for (const uint64_t width : {4, 3})
+    for (const uint64_t rows : {1, 3})
+      for (const int64_t position : {int64_t{-2}, int64_t{0}, static_cast<int64_t>(8 - rows)}) {
+        AttentionSetting setting{.rows = rows, .key_width = width, .cached = 6, .position = position};
+        for (const Target& target : {testing::t4(), testing::t32()}) expect_fault(attention(setting, 1), target);
+        setting.literal = true;
+        const Refusal refusal = expect_refused(attention(setting, 1), testing::t4());
+        EXPECT_EQ(refusal.kind, RefusalKind::Unsupported);
+        EXPECT_EQ(refusal.subject, "y");
+        EXPECT_THAT(refusal.reason, HasSubstr("must be 1 to"));
+      }
+}
+
+TEST(Attention, RefusalsNameTheResultAndTheReason) {
+  const AttentionSetting whole{.key_width = 4, .cached = 9}, odd{.key_width = 3, .cached = 8};
+  const auto refusal = [](const AttentionSetting& setting, const Target& target, RefusalKind kind) {
+    const Refusal made = expect_refused(attention(setting, 1), target);
+    EXPECT_EQ(made.subject, "y") << made.reason;
+    EXPECT_EQ(made.kind, kind) << made.reason;
+    return made.reason;
+  };
+  for (const AttentionSetting& setting : {whole, odd}) {
+    refusal(setting, testing::without_reals(), RefusalKind::Missing);
+    EXPECT_THAT(refusal(setting, testing::t4_with(512), RefusalKind::TooLarge), HasSubstr("512"));
+    Target plain = testing::t4();
+    plain.capabilities.erase(Capability::Exp);
+    EXPECT_THAT(refusal(setting, plain, RefusalKind::Missing), HasSubstr("exp"));
+  }
+  EXPECT_THAT(refusal({.key_width = 3, .cached = 9}, testing::t4(), RefusalKind::TooLarge),
+              HasSubstr("3 tiles exceed a page of 2"));
+  EXPECT_THAT(refusal({.key_width = 4, .cached = 20}, testing::tall(), RefusalKind::TooLarge),
+              HasSubstr("needs a square tile"));
+  refusal({.key_width = 4, .cached = 140, .position = 3}, testing::narrow_integers(), RefusalKind::Missing);
+}
+
+TEST(Attention, TheFlashFormRefusesOtherTilesByName) {
+  for (const auto& [target, width, text] :
+       {std::tuple{testing::tall(), 4, "square tile"}, {testing::t4(), 3, "whole tiles"}}) {
+    const OpCase c = attention({.key_width = static_cast<uint64_t>(width), .cached = 4}, 1);
+    const OpView view = view_of(c, target);
+    const Result<AttentionShape> shape = shape_of(std::get<graph::Attention>(c.spec), view);
+    ASSERT_TRUE(shape.ok());
+    const Result<std::vector<Program>> flash = flash_attention(*shape, view), grouped = grouped_attention(*shape, view);
+    ASSERT_FALSE(flash.ok());
+    EXPECT_EQ(flash.refusal().kind, RefusalKind::Unsupported);
+    EXPECT_THAT(flash.refusal().reason, HasSubstr(text));
+    EXPECT_FALSE(grouped.ok());
+  }
+}
+
+TEST(Attention, ShapesOfNothingAreRefused) {
+  const OpCase c = attention({}, 1);
+  const Target target = testing::t4();
+  const auto reason = [&](auto change) {
+    graph::Attention op = std::get<graph::Attention>(c.spec);
+    OpView view = view_of(c, target);
+    change(op, view);
+    const Result<Lowered> lowered = lower(op, view);
+    EXPECT_FALSE(lowered.ok());
+    return lowered.ok() ? std::string() : lowered.refusal().reason;
+  };
+  EXPECT_THAT(reason([](graph::Attention& op, OpView&) { op.heads = 0; }), HasSubstr("0 query heads"));
+  EXPECT_THAT(reason([](graph::Attention& op, OpView&) { op.kv_heads = 0; }), HasSubstr("0 key heads"));
+  EXPECT_THAT(reason([](graph::Attention& op, OpView&) { op.heads = 3, op.kv_heads = 2; }), HasSubstr("evenly"));
+  EXPECT_THAT(reason([](graph::Attention& op, OpView&) { op.window = sliding(0); }), HasSubstr("keeps nothing"));
+  EXPECT_THAT(reason([](graph::Attention&, OpView& view) { view.operands[1]->rows = 0; }),
+              HasSubstr("0 cached positions"));
+  EXPECT_THAT(reason([](graph::Attention&, OpView& view) { view.operands[0]->cols = 0; }),
+              HasSubstr("0 columns in a key"));
 }
 
 }  // namespace

@@ -371,6 +371,14 @@ Result<Program> Writer::finish() {
   return about(std::move(b_).finish(std::move(section)), fold_.result.name);
 }
 
+}  // namespace
+
+Result<Program> flash_fold(const FlashFold& fold, uint32_t pages) {
+  TW_TRY(const Precision element, real_element(fold.target, fold.result.name));
+  TW_TRY(const Precision accumulator, accumulator_for(fold.target, element, fold.result.name));
+  return Writer(fold, pages, element, accumulator).write();
+}
+
 Result<void> check_flash(const AttentionShape& shape, const OpView& op) {
   const TileShape tile = op.target.tile;
   if (!tile.square())
@@ -386,12 +394,11 @@ Result<void> check_flash(const AttentionShape& shape, const OpView& op) {
   return {};
 }
 
-}  // namespace
-
-Result<Program> flash_fold(const FlashFold& fold, uint32_t pages) {
-  TW_TRY(const Precision element, real_element(fold.target, fold.result.name));
-  TW_TRY(const Precision accumulator, accumulator_for(fold.target, element, fold.result.name));
-  return Writer(fold, pages, element, accumulator).write();
+Result<Program> flash_sinks(FlashFold& fold, const OpView& op, uint64_t items, const SinkOf& sink_of) {
+  const uint64_t width = op.target.tile.cols, n = items * width;
+  TW_TRY(const Precision dtype, element_of(op, op[kSinks]));
+  fold.sinks = OpTensor{.name = op.result.name + "__flash_sinks", .cols = n, .dtype = dtype};
+  return spread_sinks(op, op[kSinks], fold.sinks->name, n, [&](uint64_t e) { return sink_of(e / width, e % width); });
 }
 
 Result<std::vector<Program>> flash_attention(const AttentionShape& shape, const OpView& op) {
@@ -400,16 +407,12 @@ Result<std::vector<Program>> flash_attention(const AttentionShape& shape, const 
   if (shape.named()) fold.position = op[kPosition];
   std::vector<Program> sections;
   if (shape.sinks) {
-    const uint64_t width = op.target.tile.cols, tiles_q = (shape.rows + width - 1) / width;
-    const uint64_t n = tiles_q * shape.heads * width;
-    TW_TRY(const Precision dtype, element_of(op, op[kSinks]));
-    fold.sinks = OpTensor{.name = op.result.name + "__flash_sinks", .cols = n, .dtype = dtype};
-    TW_TRY(sections.emplace_back(), spread_sinks(op, op[kSinks], fold.sinks->name, n,
-                                                 [&](uint64_t e) { return std::optional(e / width % shape.heads); }));
+    const uint64_t tile = op.target.tile.rows, items = (shape.rows + tile - 1) / tile * shape.heads;
+    TW_TRY(sections.emplace_back(),
+           flash_sinks(fold, op, items, [&](uint64_t item, uint64_t) { return std::optional(item % shape.heads); }));
   }
-  TW_TRY(Program section, paged(op.target, [&](uint32_t pages) { return flash_fold(fold, pages); }));
-  if (!fits(section, op.target)) return about(too_large(section, op.target), op.subject()).refusal();
-  sections.push_back(std::move(section));
+  Result<Program> section = paged(op.target, [&](uint32_t pages) { return flash_fold(fold, pages); });
+  TW_TRY(sections.emplace_back(), about(within(std::move(section), op.target), op.subject()));
   return sections;
 }
 

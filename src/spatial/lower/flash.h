@@ -7,6 +7,7 @@
 // Keys, values, queries and the result are dense, keys and values whole tiles, the tile square: the positions of a
 // block become the columns of its scores.
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,9 +28,14 @@ struct FlashFold {
 };
 // The section with that many pages of what it streams.
 Result<Program> flash_fold(const FlashFold& fold, uint32_t pages);
+// Refused where the tile is not square, or a key or value not whole tiles.
+Result<void> check_flash(const AttentionShape& shape, const OpView& op);
+// The section that lays out the op's sinks for `items` items, which becomes fold.sinks: that of each row of each item.
+using SinkOf = std::function<std::optional<uint64_t>(uint64_t item, uint64_t row)>;
+Result<Program> flash_sinks(FlashFold& fold, const OpView& op, uint64_t items, const SinkOf& sink_of);
 
-// Sections of an item a query tile and head: the sinks of its rows where there are sinks, and the fold. Refused where
-// the tile is not square, a key or value is not whole tiles, or the fold does not fit a site.
+// An item a query tile and head: the sinks of its rows where there are sinks, and the fold. Refused by check_flash, or
+// where the fold does not fit a site.
 Result<std::vector<Program>> flash_attention(const AttentionShape& shape, const OpView& op);
 
 }  // namespace tw::spatial::lower

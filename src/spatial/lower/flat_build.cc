@@ -22,10 +22,10 @@ uint32_t PointwiseStage::index(BufferId page, ElemAccess map, uint64_t magnitude
   return number;
 }
 
-Expr PointwiseStage::local(BufferId page) {
+uint32_t PointwiseStage::local(BufferId page) {
   const uint32_t number = operand(page, at(0));
   local_[number] = true;
-  return arg(number);
+  return number;
 }
 
 Result<FlatBuild> FlatBuild::open(const OpView& op, Precision precision) {

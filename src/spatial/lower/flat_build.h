@@ -25,8 +25,8 @@ class PointwiseStage {
   // An operand that bounds columns or is an index: no value of it has a magnitude above `magnitude`. Its map must not
   // follow the column.
   uint32_t index(BufferId page, ElemAccess map, uint64_t magnitude);
-  // A page that an earlier stage of the chain wrote: it holds the same columns as this stage computes.
-  Expr local(BufferId page);
+  // The number of a page that an earlier stage of the chain wrote: it holds the columns that this stage computes.
+  uint32_t local(BufferId page);
   void body(Expr expr) { body_ = std::move(expr); }
   // Sums the body over the axis Row, `extent` of them, into each column. `scaler`: the tile of ones of a sum of reals.
   void sum_rows(uint64_t extent, std::optional<BufferId> scaler = {}) {

@@ -58,6 +58,7 @@ Result<Lowered> lower(const graph::Attention& op, const OpView& view);
 Result<Lowered> lower(const graph::FullAttention& op, const OpView& view);
 
 // ---- lut_attention.h ----
+Result<Lowered> lower(const graph::LutAttention& op, const OpView& view);
 
 // Any op. Refused (Unsupported) when it has no lowering; the subject of every refusal is the op's result.
 Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view);
