@@ -20,6 +20,12 @@ Result<Lowered> lower_attention(const AttentionShape& shape, const OpView& view)
   const Target& target = view.target;
   const std::string widths = fmt::format("keys {} and values {} wide", shape.key_width, shape.value_width);
   if (!flash_applies(target, shape.key_width, shape.value_width)) {
+    if (flat_applies(shape, target)) {
+      TW_TRY(std::vector<Program> sections, flat_attention(shape, view));
+      return Lowered{std::move(sections), "flat",
+                     fmt::format("{}, and {} scores fit a page of {}", widths, shape.query_heads() * shape.positions,
+                                 target.accumulator_tiles)};
+    }
     TW_TRY(std::vector<Program> sections, head_attention(shape, view));
     return Lowered{std::move(sections), "heads",
                    fmt::format("{} on tiles of {} x {}", widths, target.tile.rows, target.tile.cols)};

@@ -9,8 +9,11 @@
 
 namespace tw::spatial::lower {
 
-// Scores of all query heads side by side, their softmax, the weighted sum. Refused by the accumulator where the scores
-// or the result are wide, and where there are more query heads than a tile has rows.
+// Scores of all query heads side by side, their softmax, the weighted sum.
+//
+// Whether the scores and the result fit a page, and a tile has a row for each query head. Elsewhere the form is refused
+// by the accumulator, or folds its rows one by one.
+bool flat_applies(const AttentionShape& shape, const Target& target);
 Result<std::vector<Program>> flat_attention(const AttentionShape& shape, const OpView& op);
 
 // The probabilities of one query head an item, each from a tile of its own on; then the weighted sum, an item a block

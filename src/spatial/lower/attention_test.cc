@@ -17,7 +17,6 @@ namespace {
 using testing::attention;
 using testing::AttentionSetting;
 using testing::chunked;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::expect_equal;
 using testing::expect_fault;
@@ -103,10 +102,13 @@ TEST(Attention, WholeTilesAreFolded) {
   EXPECT_THAT(forms_of(settings(3, 6), testing::t1()), ElementsAre("flash"));  // a tile row holds one head
 }
 
-TEST(Attention, OtherWidthsTakeAHeadAtATime) {
-  for (const uint64_t width : {2, 3}) EXPECT_THAT(forms_of(settings(width, 7), testing::t4()), Contains("heads"));
-  EXPECT_THAT(forms_of(settings(3, 7), testing::t4f()), Contains("heads"));
-  EXPECT_THAT(forms_of(settings(4, 7), testing::tall()), Contains("heads"));
+TEST(Attention, OtherWidthsAreFlatOrTakeAHeadAtATime) {
+  const auto both = ElementsAre("flat", "heads");
+  for (const uint64_t width : {2, 3}) EXPECT_THAT(forms_of(settings(width, 7), testing::t4()), both);
+  EXPECT_THAT(forms_of(settings(2, 4), testing::t4()), both);
+  EXPECT_THAT(forms_of(settings(3, 7), testing::t4f()), both);
+  EXPECT_THAT(forms_of(settings(4, 7), testing::tall()), both);
+  EXPECT_THAT(forms_of(settings(8, 9), testing::t32()), ElementsAre("flat"));
 }
 
 TEST(Attention, ValuesAreWiderThanAPage) {
@@ -145,9 +147,10 @@ TEST(Attention, SeveralTilesOfQueryRows) {
 }
 
 TEST(Attention, SmallModelsRunOnLargeTiles) {
-  const AttentionSetting decode{.heads = 4, .kv_heads = 2, .key_width = 16, .cached = 64, .position = 50};
-  const Lowered lowered = expect_lowers(attention(decode, 1), testing::t32(), {8});
-  EXPECT_EQ(lowered.form, "heads");
+  AttentionSetting decode{.heads = 4, .kv_heads = 2, .key_width = 16, .cached = 64, .position = 50};
+  EXPECT_EQ(expect_lowers(attention(decode, 1), testing::t32(), {8}).form, "flat");
+  decode.cached = 70;
+  EXPECT_EQ(expect_lowers(attention(decode, 1), testing::t32(), {8}).form, "heads");
   AttentionSetting chunk = decode;
   chunk.rows = 12;
   EXPECT_EQ(expect_lowers(attention(chunk, 2), testing::t32(), {8}).form, "heads");
@@ -182,6 +185,9 @@ TEST(Attention, FormsAgree) {
     const Result<AttentionShape> shape = shape_of(std::get<graph::Attention>(c.spec), view);
     ASSERT_TRUE(shape.ok());
     expect_equal(head_attention(*shape, view), c, target, {40});
+    Target large = target;
+    large.accumulator_tiles = 16;
+    if (flat_applies(*shape, large)) expect_equal(flat_attention(*shape, view_of(c, large)), c, large, {40});
     expect_equal(flash_attention(*shape, view), c, target, {40});
     if (grouped_applies(*shape, target)) expect_equal(grouped_attention(*shape, view), c, target, {40});
     if (HasFailure()) FAIL() << "setting " << seed;
