@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "spatial/compose.h"
 #include "spatial/lower/lower.h"
 #include "spatial/lower/testing/op_case.h"
 #include "spatial/testing.h"
@@ -143,28 +146,56 @@ TEST(Norm, ARowOfZerosAndALargeOne) {
 }
 
 TEST(Norm, ShapesOfModelsLower) {
-  const Target target = testing::t32();
-  for (const uint64_t rows : {uint64_t{1}, uint64_t{7}, uint64_t{512}})
-    for (const auto& [cols, width] : {std::pair<uint64_t, uint32_t>{64, 0},
-                                      {96, 0},
-                                      {1024, 0},
-                                      {4096, 0},
-                                      {5120, 0},
-                                      {256, 16},
-                                      {512, 32},
-                                      {1024, 64},
-                                      {2048, 128},
-                                      {6144, 256}}) {
-      OpView view{
-          target, {OpTensor{.name = "x", .rows = rows, .cols = cols}}, {.name = "y", .rows = rows, .cols = cols}};
-      view.operands.push_back(OpTensor{.name = "w", .cols = width == 0 ? cols : width});
-      const Result<Lowered> lowered = lower(graph::RowNorm{graph::NormKind::Rms, 1e-6F, width}, view);
-      ASSERT_TRUE(lowered.ok()) << to_text(lowered.refusal());
-      for (const Program& section : lowered->sections) EXPECT_TRUE(fits(section, target));
+  for (const std::string_view name : {"tensix", "rdu", "scalar"}) {
+    const Target target = spatial::testing::shipped_target(name);
+    for (const uint64_t rows : {1, 7, 64})
+      for (const auto& [cols, width] : {std::pair<uint64_t, uint32_t>{64, 0},
+                                        {96, 0},
+                                        {1024, 0},
+                                        {4096, 0},
+                                        {5120, 0},
+                                        {256, 16},
+                                        {512, 32},
+                                        {1024, 64},
+                                        {2048, 128},
+                                        {6144, 256}}) {
+        OpView view{
+            target, {OpTensor{.name = "x", .rows = rows, .cols = cols}}, {.name = "y", .rows = rows, .cols = cols}};
+        view.operands.push_back(OpTensor{.name = "w", .cols = width == 0 ? cols : width});
+        const Result<Lowered> lowered = lower(graph::RowNorm{graph::NormKind::Rms, 1e-6F, width}, view);
+        ASSERT_TRUE(lowered.ok()) << to_text(lowered.refusal());
+        for (const Program& section : lowered->sections) EXPECT_TRUE(fits(section, target));
+      }
+  }
+}
+
+// A section that is left out, or comes after its reader, leaves a tensor that nobody fills.
+TEST(Norm, SectionsAreAllNeededAndInOrder) {
+  const Target target = testing::t4();
+  const ComposeOptions step{.name = "step", .outputs = {"y"}};
+  const OpCase cases[] = {rms(3, 12),
+                          norm(graph::NormKind::Layer, 1, 13, 0, kAll),
+                          rms(3, 12, 2, kResidual),
+                          {graph::Softmax{}, {reals("x", 3, 11, 1)}}};
+  for (const OpCase& c : cases) {
+    const Result<Lowered> lowered = lower_op(c.spec, testing::view_of(c, target));
+    ASSERT_TRUE(lowered.ok());
+    ASSERT_TRUE(compose(lowered->sections, step).ok());
+    for (size_t i = 0; i + 1 < lowered->sections.size(); ++i) {
+      std::vector<Program> fewer = lowered->sections, late = fewer;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      EXPECT_FALSE(compose(fewer, step).ok()) << "without " << lowered->sections[i].name;
+      std::rotate(late.begin() + static_cast<std::ptrdiff_t>(i), late.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  late.end());
+      EXPECT_FALSE(compose(late, step).ok()) << "with a late " << lowered->sections[i].name;
     }
+  }
 }
 
 TEST(Norm, RefusalsAreByName) {
+  const Refusal fabric = expect_refused(rms(1, 8), spatial::testing::shipped_target("fabric"));
+  EXPECT_EQ(fabric.kind, RefusalKind::Missing);
+  EXPECT_THAT(fabric.reason, HasSubstr("rsqrt"));
   EXPECT_EQ(expect_refused(rms(1, 8), testing::without_reals()).kind, RefusalKind::Missing);
   OpCase odd = rms(1, 8);
   std::get<graph::RowNorm>(odd.spec).eps = 1.5e-10F;

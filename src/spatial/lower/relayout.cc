@@ -124,6 +124,7 @@ Result<Program> to_dense(const RelayoutRequest& request, const Target& target, c
   b.store("store_dense", out, to, {.steps = {item_y(shape.row_t), item_x(cut.block)}});
   Section section{
       .name = fmt::format("relayout_dense_{}x{}", request.rows, request.cols), .items = {}, .claim = exact()};
+  section.items.reserve(shape.grid_rows * blocks);
   for (uint64_t y = 0; y < shape.grid_rows; ++y)
     for (uint64_t x = 0; x < blocks; ++x) section.items.push_back({y, x, {y, x * cut.block, 1, cut.block}});
   section.plan = tile_row_plan(shape.row_t, cut.block, shape.grid_rows);
@@ -136,6 +137,7 @@ Result<Program> to_dense(const RelayoutRequest& request, const Target& target, c
 // row of items than in the others.
 std::vector<WorkItem> flat_items(uint64_t tiles, uint64_t per_y, uint64_t block) {
   std::vector<WorkItem> items;
+  items.reserve(tiles / block);
   for (uint64_t at = 0; at < tiles; at += block) items.push_back({at / per_y, at % per_y / block, {0, at, 1, block}});
   return items;
 }

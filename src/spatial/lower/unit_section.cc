@@ -110,6 +110,7 @@ Result<Program> build_map(const OpView& op, const UnitGrid& grid, const UnitMap&
   b.store("store_" + op.result.name, out, result, address);
 
   Section made{.name = map.program, .claim = claim(false, map.what, section.precision())};
+  made.items.reserve(grid.count * (grid.tiles / block));
   for (uint64_t i = 0; i < grid.count; ++i)
     for (uint64_t j = 0; j < grid.tiles / block; ++j) made.items.push_back({i, j, grid.rect(i, j * block, block)});
   made.plan = tile_row_plan(grid.tiles, block, grid.count);
