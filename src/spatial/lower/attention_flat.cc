@@ -10,8 +10,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
-
 // The scores of all query heads side by side: position j of query head v at column v * l + j.
 class FlatScores {
  public:

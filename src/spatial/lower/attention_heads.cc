@@ -9,8 +9,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
-
 // The probabilities of one query head, as an item. Where its query, key and sink lie, and what its row adds to the
 // position, comes as data: four numbers an item.
 class HeadProbabilities {

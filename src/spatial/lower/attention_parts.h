@@ -12,6 +12,8 @@
 
 namespace tw::spatial::lower {
 
+inline int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
+
 // The operand's tensor as a `rows` x `cols` one; the one that is there when an operand before it was the same.
 TensorId declare_operand(Builder& builder, const OpTensor& operand, uint64_t rows, uint64_t cols, Precision dtype);
 

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "spatial/compose.h"
 #include "spatial/lower/attention_flat.h"
 #include "spatial/lower/flash.h"
 #include "spatial/lower/flash_grouped.h"
@@ -135,6 +136,8 @@ TEST(Attention, SeveralTilesOfQueryRows) {
     }
   }
   expect_lowers(attention({.rows = 33, .heads = 1, .key_width = 32, .cached = 100, .position = 60}, 3), testing::t32());
+  expect_lowers(attention({.rows = 40, .heads = 4, .kv_heads = 2, .key_width = 128, .cached = 150, .position = 90}, 4),
+                testing::t32(), {8});
   expect_lowers(attention({.rows = 33,
                            .heads = 1,
                            .key_width = 32,
@@ -234,6 +237,40 @@ TEST(Flash, SharedKeysAreStreamedOnceForAllTheirHeads) {
   };
   EXPECT_EQ(streamed(grouped_attention(*shape, view)), 2U * 2 * 3);
   EXPECT_EQ(streamed(flash_attention(*shape, view)), 2U * 4 * 3);
+}
+
+TEST(Attention, EverySectionIsNeededAndInItsPlace) {
+  const AttentionSetting flat{.rows = 2, .key_width = 8, .cached = 9, .position = 3, .sinks = true};
+  const AttentionSetting heads{.key_width = 8, .cached = 140, .sinks = true};
+  const AttentionSetting grouped{.key_width = 32, .cached = 40, .sinks = true};
+  for (const auto& [setting, count] : {std::pair{flat, 4U}, {heads, 2U}, {grouped, 4U}}) {
+    const OpCase c = attention(setting, 1);
+    const Result<Lowered> lowered = lower_op(c.spec, view_of(c, testing::t32()));
+    ASSERT_TRUE(lowered.ok());
+    ASSERT_EQ(lowered->sections.size(), count);
+    const ComposeOptions options{"step", {"y"}};
+    EXPECT_TRUE(compose(lowered->sections, options).ok());
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<Program> sections = lowered->sections;
+      sections.erase(sections.begin() + static_cast<std::ptrdiff_t>(i));
+      EXPECT_FALSE(compose(sections, options).ok()) << "without " << lowered->sections[i].name;
+      sections.insert(sections.begin(), lowered->sections[i]);
+      const bool ordered = i + 1 < count;  // moving an earlier section to the front may change nothing
+      EXPECT_TRUE(ordered || !compose(sections, options).ok()) << lowered->sections[i].name << " first";
+    }
+  }
+}
+
+TEST(Attention, MaskedScoresAreNeverPickedUp) {
+  // Scores of far more than a masked one, below and above zero, and ties of the largest.
+  for (const uint64_t width : {3, 4})
+    for (const double size : {30.0, -30.0}) {
+      OpCase c = attention({.key_width = width, .cached = 7, .position = 4, .window = sliding(3)}, 1);
+      for (double& value : c.operands[0]->values) value = size;
+      for (size_t i = 0; i < c.operands[1]->values.size(); ++i)
+        c.operands[1]->values[i] = i / width == 5 ? 1e6 : 1.0 + static_cast<double>(i / width % 2);
+      expect_lowers(c, testing::t4());
+    }
 }
 
 // ---- what is refused, and what faults ----

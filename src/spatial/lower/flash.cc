@@ -8,8 +8,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
-
 // The fold while it is written.
 class Writer {
  public:

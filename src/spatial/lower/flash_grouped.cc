@@ -11,8 +11,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
-
 // The flat query row as a tile row for each key head: query heads g * x to g * x + g - 1 are rows 0 to g - 1, the
 // others zero.
 Result<Program> regroup(const AttentionShape& shape, const OpView& op, const OpTensor& grouped, uint32_t pages) {

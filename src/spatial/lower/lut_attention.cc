@@ -10,8 +10,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t as_int(uint64_t value) { return static_cast<int64_t>(value); }
-
 class LutAttention {
  public:
   LutAttention(const graph::LutAttention& op, const OpView& view, AttentionShape shape, Precision element,
