@@ -86,6 +86,13 @@ struct ColumnBlocks::Moved {
   }
 };
 
+std::vector<WorkItem> ColumnBlocks::items() const {
+  std::vector<WorkItem> made;
+  for (uint64_t r = 0; r < tile_rows_; ++r)
+    for (uint64_t i = 0; i < count(); ++i) made.push_back({.y = r, .x = i, .out = {r, i * block_, 1, block_}});
+  return made;
+}
+
 bool ColumnBlocks::follows_column(const PointwiseStage& stage) const {
   const auto by_column = [](const Node& node) {
     const auto* choice = std::get_if<SelectNode>(&node);

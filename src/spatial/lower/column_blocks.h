@@ -15,11 +15,17 @@ namespace tw::spatial::lower {
 
 class ColumnBlocks {
  public:
-  ColumnBlocks(const Target& target, uint64_t n)
-      : n_(n), tiles_(target.tiles(n)), block_(target.block_of(tiles_)), width_(target.tile.cols) {}
+  // One flat row of n columns, or rows of them lying dense: then an item makes a block of columns of a tile row.
+  ColumnBlocks(const Target& target, uint64_t n, uint64_t rows = 1)
+      : n_(n),
+        tiles_(target.tiles(n)),
+        block_(target.block_of(tiles_)),
+        width_(target.tile.cols),
+        tile_rows_((rows + target.tile.rows - 1) / target.tile.rows) {}
 
   [[nodiscard]] uint64_t block_tiles() const { return block_; }
-  [[nodiscard]] std::vector<WorkItem> items() const { return row_items(tiles_, block_); }
+  // Block i of tile row r is item (r, i).
+  [[nodiscard]] std::vector<WorkItem> items() const;
 
   // The table, the stages that move indices and bounds, and the stage itself, over block_tiles() tiles of `out`.
   // Refused when the target has no integer for a moved index.
@@ -45,6 +51,7 @@ class ColumnBlocks {
   uint64_t tiles_;
   uint64_t block_;
   uint64_t width_;
+  uint64_t tile_rows_;
 };
 
 }  // namespace tw::spatial::lower

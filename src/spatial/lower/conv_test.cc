@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "spatial/compose.h"
 #include "spatial/lower/lower.h"
 #include "spatial/lower/testing/op_case.h"
 
@@ -120,6 +121,23 @@ TEST(CausalConv, TheRingLiesWhereItsLayoutSays) {
   EXPECT_EQ(dense.memory.find("ring")->tensor.rows, 3U);
   const Outcome flat = expect_conv(conv(5, 3, 2), testing::t4()).outcome;
   EXPECT_EQ(flat.memory.find("ring")->tensor.rows, 1U);
+}
+
+// ---- the step ----
+
+// The ring is updated in place, so that nothing is handed over when the step is over.
+TEST(CausalConv, ComposesIntoAStep) {
+  for (const uint64_t rows : {1, 5}) {
+    const OpCase c = conv(rows, 3, 6);
+    const Result<Lowered> lowered = lower_op(c.spec, view_of(c, testing::t4()));
+    ASSERT_TRUE(lowered.ok());
+    const Result<Composition> step = compose(lowered->sections, {.name = "step", .outputs = {}});
+    ASSERT_TRUE(step.ok()) << to_text(step.refusal());
+    EXPECT_TRUE(step->carried.empty());
+    ASSERT_TRUE(step->first("ring").has_value());
+    EXPECT_EQ(step->at(*step->first("ring")).role, StepRole::State);
+    EXPECT_EQ(step->first("ring"), step->last("ring"));
+  }
 }
 
 // ---- order ----

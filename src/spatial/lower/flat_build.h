@@ -13,8 +13,8 @@
 
 namespace tw::spatial::lower {
 
-// A flat(n) stage in result columns: maps and predicates as if one item computed the whole row. In a chain of them each
-// but the last writes a page of FlatBuild::columns(), which those after it read as local().
+// A pointwise stage in result columns: maps and predicates as if one item computed the whole row. In a chain of them
+// each but the last writes a page of FlatBuild::columns(), which those after it read as local().
 class PointwiseStage {
  public:
   explicit PointwiseStage(std::string name) : name_(std::move(name)) {}
@@ -30,13 +30,14 @@ class PointwiseStage {
   void body(Expr expr) { body_ = std::move(expr); }
   // Sums the body over the axis Row, `extent` of them, into each column. `scaler`: the tile of ones of a sum of reals.
   void sum_rows(uint64_t extent, std::optional<BufferId> scaler = {}) {
-    fold_ = reduce_rows(extent);
+    rows_ = reduce_rows(extent);
     scaler_ = scaler;
   }
   void into(BufferId page) { page_ = page; }
 
  private:
   friend class FlatBuild;
+  friend class DenseBuild;
   friend class ColumnBlocks;
   std::string name_;
   std::vector<BufferId> pages_;
@@ -44,11 +45,11 @@ class PointwiseStage {
   std::vector<uint64_t> magnitudes_;  // by operand; 0 of those that are no index
   std::vector<bool> local_;           // by operand
   Expr body_;
-  std::optional<Iter> fold_;
+  std::optional<Iter> rows_;  // absent: one
   std::optional<BufferId> scaler_;
   std::optional<BufferId> page_;  // absent: the result's
 
-  [[nodiscard]] std::vector<Iter> space(uint64_t n) const { return {fold_.value_or(rows(1)), cols(n)}; }
+  [[nodiscard]] std::vector<Iter> space(uint64_t n) const { return {rows_.value_or(rows(1)), cols(n)}; }
 };
 
 class FlatBuild {

@@ -5,21 +5,26 @@
 #include <algorithm>
 #include <numeric>
 
+#include "spatial/lower/dense_build.h"
 #include "spatial/lower/flat_build.h"
 #include "spatial/lower/lower.h"
+#include "spatial/lower/unit_tiles.h"
 #include "spatial/sizing.h"
 
 namespace tw::spatial::lower {
 namespace {
 
 struct Widths {
-  uint64_t units = 0;
+  uint64_t rows = 0;
+  uint64_t heads = 0;
   uint64_t a = 0;  // of a unit
   uint64_t b = 0;
   Precision in_a{};
   Precision in_b{};
   Precision out{};
 
+  [[nodiscard]] uint64_t units() const { return rows * heads; }
+  [[nodiscard]] uint64_t row() const { return heads * (a + b); }  // of the result
   [[nodiscard]] NumericsClaim claim() const {
     const NumericsClaim first = moved("join", in_a, out);
     return first.exact ? moved("join", in_b, out) : first;
@@ -37,8 +42,13 @@ Result<Widths> widths_of(const graph::Join& op, const OpView& view) {
   if (a.rows != b.rows) return no(fmt::format("joins {} rows to {}", b.rows, a.rows));
   if (a.rows * (a.cols + b.cols) == 0) return no("joins nothing to nothing");
   TW_TRY(const Precision precision, element_of(view, a));
-  return Widths{a.rows * op.heads, a.cols / op.heads,   b.cols / op.heads,
-                precision,         b.stored(precision), view.result.stored(precision)};
+  return Widths{a.rows,
+                op.heads,
+                a.cols / op.heads,
+                b.cols / op.heads,
+                precision,
+                b.stored(precision),
+                view.result.stored(precision)};
 }
 
 bool whole_tiles(const Widths& w, const Target& target) {
@@ -49,12 +59,14 @@ std::string join_name(const graph::Join& op, const OpView& view, const Widths& w
   return fmt::format("join_{}x{}_{}+{}", view[0].rows, op.heads, w.a, w.b);
 }
 
-Expr joined(PointwiseStage& stage, const Widths& w, BufferId in_a, BufferId in_b) {
-  const auto a = static_cast<int64_t>(w.a), b = static_cast<int64_t>(w.b), units = static_cast<int64_t>(w.units);
+// Unit u of the result: a's, read by read_a(shift), then b's.
+template <class ReadA, class ReadB>
+Expr joined(const Widths& w, uint64_t units, ReadA&& read_a, ReadB&& read_b) {
+  const auto a = static_cast<int64_t>(w.a), b = static_cast<int64_t>(w.b);
   std::vector<Band> bands;
-  for (int64_t u = 0; u < units; ++u) {
-    if (a > 0) bands.push_back({u * (a + b) + a, stage.read(in_a, at(-u * b))});
-    if (b > 0) bands.push_back({(u + 1) * (a + b), stage.read(in_b, at(-(u + 1) * a))});
+  for (int64_t u = 0; u < static_cast<int64_t>(units); ++u) {
+    if (a > 0) bands.push_back({u * (a + b) + a, read_a(-u * b)});
+    if (b > 0) bands.push_back({(u + 1) * (a + b), read_b(-(u + 1) * a)});
   }
   return banded(bands);
 }
@@ -77,15 +89,16 @@ class JoinTiles {
     const BufferId in_b = load_part(view_[1], "b", b_tiles_, table_b(), w_.in_b);
     const BufferId keep = load_table("keep_a", table_keep());
     const std::string& result_name = view_.result.name;
-    const TensorId result = b_.tensor(result_name, TensorRole::Output, 1, w_.units * (w_.a + w_.b), w_.out);
+    const TensorId result = b_.tensor(result_name, TensorRole::Output, w_.rows, w_.row(), w_.out);
     const BufferId out = b_.buffer("out", block_, w_.out);
-    GenericStage stage = b_.compute("join", flat(block_ * tw));
+    const UnitTiles units{.rows = w_.rows, .heads = w_.heads, .tiles = a_tiles_ + b_tiles_, .block = block_};
+    const ElemAccess whole = ident(b_.width(out));
+    GenericStage stage = b_.compute("join", units.space(b_.target()));
     const uint32_t kept = stage.operand(keep, fixed(0));
-    const Expr a = stage.read(in_a, at(0)), b = stage.read(in_b, at(0));
+    const Expr a = stage.read(in_a, whole), b = stage.read(in_b, whole);
     stage.write(out, select(less_than_operand(Axis::Col, kept), a, b));
     b_.store("store_" + result_name, out, result, {.steps = {item_y(a_tiles_ + b_tiles_), item_x(block_)}});
-    return std::move(b_).finish(
-        {.name = std::move(name), .items = grouped_items(w_.units, a_tiles_ + b_tiles_, block_), .claim = w_.claim()});
+    return std::move(b_).finish({.name = std::move(name), .items = units.items(b_.target()), .claim = w_.claim()});
   }
 
  private:
@@ -119,8 +132,8 @@ class JoinTiles {
                      const std::vector<int64_t>& blocks, Precision dtype) {
     const BufferId block = load_table("from_" + what, blocks);
     if (what == "a" || operand.name != view_[0].name)
-      tensor_ =
-          b_.tensor(operand.name, operand.read_role(), 1, operand.size(), dtype, init_of(operand.fill, operand.size()));
+      tensor_ = b_.tensor(operand.name, operand.read_role(), operand.rows, operand.cols, dtype,
+                          init_of(operand.fill, operand.size()));
     const BufferId page = b_.buffer("in_" + what, block_, dtype);
     const IndirectTile from{block, block_, 1, 0, static_cast<int64_t>(tiles / block_) - 1};
     b_.load("load_" + what, tensor_, {.steps = {item_y(tiles)}, .indirect = from}, page);
@@ -146,8 +159,25 @@ Result<Program> join_flat(const graph::Join& op, const OpView& view) {
     const BufferId in_a = w.a > 0 ? made.input(view[0], {.depth = pages}) : BufferId{};
     const BufferId in_b = w.b > 0 ? made.input(view[1], {.depth = pages}) : BufferId{};
     PointwiseStage stage("join");
-    stage.body(joined(stage, w, in_a, in_b));
-    return std::move(made).pointwise(std::move(stage), w.units * (w.a + w.b), join_name(op, view, w), w.claim());
+    stage.body(joined(
+        w, w.units(), [&](int64_t shift) { return stage.read(in_a, at(shift)); },
+        [&](int64_t shift) { return stage.read(in_b, at(shift)); }));
+    return std::move(made).pointwise(std::move(stage), w.rows * w.row(), join_name(op, view, w), w.claim());
+  };
+  return within(paged(view.target, build), view.target);
+}
+
+Result<Program> join_rows(const graph::Join& op, const OpView& view) {
+  TW_TRY(const Widths w, widths_of(op, view));
+  const auto build = [&](uint32_t pages) -> Result<Program> {
+    TW_TRY(DenseBuild made, DenseBuild::open(view, w.in_a, pages));
+    const BufferId in_a = w.a > 0 ? made.input(view[0]) : BufferId{};
+    const BufferId in_b = w.b > 0 ? made.input(view[1]) : BufferId{};
+    PointwiseStage stage("join");
+    stage.body(joined(
+        w, w.heads, [&](int64_t shift) { return made.read(stage, in_a, shift); },
+        [&](int64_t shift) { return made.read(stage, in_b, shift); }));
+    return std::move(made).pointwise(std::move(stage), join_name(op, view, w) + "_rows", w.claim());
   };
   return within(paged(view.target, build), view.target);
 }
@@ -169,8 +199,12 @@ Result<Lowered> lower(const graph::Join& op, const OpView& view) {
     TW_TRY(Program section, join_tiles(op, view));
     return Lowered{{std::move(section)}, "tiles", fmt::format("{} and {} are whole tiles", w.a, w.b)};
   }
+  const uint64_t n = w.rows * w.row(), tiles = view.target.tiles(n);
+  if (w.rows > 1 && view.target.wide(n)) {
+    TW_TRY(Program section, join_rows(op, view));
+    return Lowered{{std::move(section)}, "rows", over_a_page(view.target, tiles)};
+  }
   TW_TRY(Program section, join_flat(op, view));
-  const uint64_t n = w.units * (w.a + w.b), tiles = view.target.tiles(n);
   if (view.target.wide(n)) return Lowered{{std::move(section)}, "column blocks", over_a_page(view.target, tiles)};
   return Lowered{{std::move(section)}, "flat", within_a_page(view.target, tiles)};
 }

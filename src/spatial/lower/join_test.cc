@@ -37,9 +37,9 @@ struct Shape {
   std::string_view form;
 };
 constexpr Shape kSmall[] = {{1, 1, 3, 2, "flat"},          {1, 2, 2, 1, "flat"},          {2, 1, 1, 3, "flat"},
-                            {1, 2, 3, 2, "column blocks"}, {1, 3, 4, 3, "column blocks"}, {5, 2, 1, 2, "column blocks"},
-                            {1, 2, 4, 12, "tiles"},        {1, 3, 12, 4, "tiles"},        {2, 2, 8, 8, "tiles"},
-                            {1, 1, 24, 16, "tiles"},       {1, 1, 20, 4, "tiles"}};
+                            {1, 2, 3, 2, "column blocks"}, {1, 3, 4, 3, "column blocks"}, {5, 2, 1, 2, "rows"},
+                            {3, 2, 3, 4, "rows"},          {1, 2, 4, 12, "tiles"},        {1, 3, 12, 4, "tiles"},
+                            {2, 2, 8, 8, "tiles"},         {1, 1, 24, 16, "tiles"},       {1, 1, 20, 4, "tiles"}};
 
 TEST(Join, EveryForm) {
   for (const Shape& s : kSmall)
@@ -48,11 +48,13 @@ TEST(Join, EveryForm) {
       EXPECT_EQ(lowered.form, s.form) << s.a << " + " << s.b;
       EXPECT_TRUE(lowered.sections[0].claim.exact);
     }
-  for (const Shape& s : {Shape{1, 2, 3, 2, ""}, Shape{3, 2, 2, 1, ""}, Shape{2, 1, 4, 8, ""}})
+  for (const Shape& s : {Shape{1, 2, 3, 2, ""}, Shape{3, 2, 2, 1, ""}, Shape{2, 1, 4, 8, ""}, Shape{9, 2, 4, 8, ""}})
     for (const Target& target : {testing::t1(), testing::tall()})
       expect_lowers(join(s.rows, s.heads, s.a, s.b), target);
   EXPECT_EQ(expect_lowers(join(1, 2, 3, 2), testing::t32()).form, "flat");
-  EXPECT_EQ(expect_lowers(join(8, 1, 20, 13), testing::t32()).form, "column blocks");
+  EXPECT_EQ(expect_lowers(join(8, 1, 20, 13), testing::t32()).form, "rows");
+  EXPECT_EQ(expect_lowers(join(33, 4, 128, 64), testing::t32()).form, "tiles");
+  EXPECT_EQ(expect_lowers(join(5, 16, 20, 13), testing::t32()).form, "rows");
   EXPECT_EQ(expect_lowers(join(1, 3, 32, 64), testing::t32()).form, "tiles");
 }
 
@@ -62,16 +64,22 @@ TEST(Join, FormsAreOne) {
     const graph::Join op{s.heads};
     expect_equal(join_flat(op, view_of(c, testing::t4())), c, testing::t4());
     expect_equal(join_flat(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+    if (s.rows > 1) {
+      expect_equal(join_rows(op, view_of(c, testing::t4())), c, testing::t4());
+      expect_equal(join_rows(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+    }
     const Result<Program> tiles = join_tiles(op, view_of(c, testing::t4()));
     EXPECT_EQ(tiles.ok(), s.form == "tiles");
-    if (!tiles) {
+    if (tiles) {
+      expect_equal(tiles, c, testing::t4());
+    } else {
       EXPECT_EQ(tiles.refusal().kind, RefusalKind::Unsupported);
     }
   }
 }
 
 TEST(Join, ATensorWithItself) {
-  for (const auto& [heads, width] : {std::pair{2U, 3U}, std::pair{2U, 1U}, std::pair{3U, 8U}}) {
+  for (const auto& [heads, width] : {std::pair{2U, 3U}, std::pair{2U, 1U}, std::pair{3U, 8U}, std::pair{4U, 3U}}) {
     OpCase c = join(2, heads, width, width);
     c.operands[1] = c.operands[0];
     const Lowered lowered = expect_lowers(c, testing::t4());

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "spatial/lower/dense_build.h"
 #include "spatial/lower/flat_build.h"
 #include "spatial/lower/lower.h"
+#include "spatial/lower/unit_tiles.h"
 #include "spatial/sizing.h"
 
 namespace tw::spatial::lower {
@@ -44,6 +46,19 @@ bool whole_tiles(const graph::HeadSlice& op, const Target& target) {
 
 std::string slice_name(const graph::HeadSlice& op, const OpView& view) {
   return fmt::format("head_slice_{}x{}_of_{}", view[0].size() / op.every, op.width, op.every);
+}
+std::string dense_slice_name(const graph::HeadSlice& op, const OpView& view) {
+  return fmt::format("head_slice_{}x{}x{}_of_{}", view[0].rows, view[0].cols / op.every, op.width, op.every);
+}
+
+// Unit g of the result, read by read(shift).
+template <class Read>
+Expr sliced(const graph::HeadSlice& op, uint64_t units, Read&& read) {
+  const int64_t width = op.width, left_out = int64_t{op.every} - op.width;
+  std::vector<Band> bands;
+  for (int64_t g = 0; g < static_cast<int64_t>(units); ++g)
+    bands.push_back({(g + 1) * width, read(g * left_out + int64_t{op.from})});
+  return banded(bands);
 }
 
 }  // namespace
@@ -92,17 +107,28 @@ Result<Program> head_slice_flat(const graph::HeadSlice& op, const OpView& view) 
   TW_TRY_VOID(check(op, view));
   const OpTensor& x = view[0];
   TW_TRY(const Precision precision, element_of(view, x));
-  const int64_t width = op.width, left_out = int64_t{op.every} - op.width;
-  const auto units = static_cast<int64_t>(x.size() / op.every);
+  const uint64_t units = x.size() / op.every;
   const auto build = [&](uint32_t pages) -> Result<Program> {
     TW_TRY(FlatBuild made, FlatBuild::open(view, precision));
     const BufferId page = made.input(x, {.depth = pages});
     PointwiseStage stage("head_slice");
-    std::vector<Band> bands;
-    for (int64_t g = 0; g < units; ++g)
-      bands.push_back({(g + 1) * width, stage.read(page, at(g * left_out + int64_t{op.from}))});
-    stage.body(banded(bands));
-    return std::move(made).pointwise(std::move(stage), static_cast<uint64_t>(units * width), slice_name(op, view),
+    stage.body(sliced(op, units, [&](int64_t shift) { return stage.read(page, at(shift)); }));
+    return std::move(made).pointwise(std::move(stage), units * op.width, slice_name(op, view),
+                                     moved("head slice", precision, view.result.stored(precision)));
+  };
+  return within(paged(view.target, build), view.target);
+}
+
+Result<Program> head_slice_rows(const graph::HeadSlice& op, const OpView& view) {
+  TW_TRY_VOID(check(op, view));
+  const OpTensor& x = view[0];
+  TW_TRY(const Precision precision, element_of(view, x));
+  const auto build = [&](uint32_t pages) -> Result<Program> {
+    TW_TRY(DenseBuild made, DenseBuild::open(view, precision, pages));
+    const BufferId page = made.input(x);
+    PointwiseStage stage("head_slice");
+    stage.body(sliced(op, x.cols / op.every, [&](int64_t shift) { return made.read(stage, page, shift); }));
+    return std::move(made).pointwise(std::move(stage), dense_slice_name(op, view),
                                      moved("head slice", precision, view.result.stored(precision)));
   };
   return within(paged(view.target, build), view.target);
@@ -120,19 +146,20 @@ Result<Program> head_slice_tiles(const graph::HeadSlice& op, const OpView& view)
   TW_TRY(const Precision precision, element_of(view, x));
   TW_TRY(const Precision accumulator, accumulator_for(target, precision, view.subject()));
   const Precision stored = view.result.stored(precision);
-  const uint64_t units = x.size() / op.every, every = target.tiles(op.every), tiles = target.tiles(op.width);
-  const uint64_t block = target.block_of(tiles), first = op.from / target.tile.cols;
+  const uint64_t tiles = target.tiles(op.width), block = target.block_of(tiles);
+  const UnitTiles units{.rows = x.rows, .heads = x.cols / op.every, .tiles = tiles, .block = block};
+  const uint64_t every = target.tiles(op.every), first = op.from / target.tile.cols;
   Builder b(target, accumulator);
-  const TensorId in = b.tensor(x.name, x.read_role(), 1, x.size(), precision, init_of(x.fill, x.size()));
-  const TensorId result = b.tensor(view.result.name, TensorRole::Output, 1, units * op.width, stored);
+  const TensorId in = b.tensor(x.name, x.read_role(), x.rows, x.cols, precision, init_of(x.fill, x.size()));
+  const TensorId result = b.tensor(view.result.name, TensorRole::Output, x.rows, x.cols / op.every * op.width, stored);
   const BufferId page = b.buffer("in_x", block, precision), out = b.buffer("out", block, stored);
   b.load("load_x", in, {.base = first, .steps = {item_y(every), item_x(block)}}, page);
-  GenericStage copy = b.compute("copy_row", flat(block * target.tile.cols));
-  const Expr value = copy.read(page, at(0));
+  GenericStage copy = b.compute("copy_row", units.space(target));
+  const Expr value = copy.read(page, ident(b.width(page)));
   copy.write(out, value);
   b.store("store_" + view.result.name, out, result, {.steps = {item_y(tiles), item_x(block)}});
-  return std::move(b).finish({.name = slice_name(op, view) + "_tiled",
-                              .items = grouped_items(units, tiles, block),
+  return std::move(b).finish({.name = (x.rows > 1 ? dense_slice_name(op, view) : slice_name(op, view)) + "_tiled",
+                              .items = units.items(target),
                               .claim = moved("head slice", precision, stored)});
 }
 
@@ -157,8 +184,12 @@ Result<Lowered> lower(const graph::HeadSlice& op, const OpView& view) {
     return Lowered{
         {std::move(section)}, "tiles", fmt::format("{}, {} and {} are whole tiles", op.every, op.from, op.width)};
   }
-  TW_TRY(Program section, head_slice_flat(op, view));
   const uint64_t n = view[0].size() / op.every * op.width, tiles = target.tiles(n);
+  if (view[0].rows > 1 && target.wide(n)) {
+    TW_TRY(Program section, head_slice_rows(op, view));
+    return Lowered{{std::move(section)}, "rows", over_a_page(target, tiles)};
+  }
+  TW_TRY(Program section, head_slice_flat(op, view));
   if (target.wide(n)) return Lowered{{std::move(section)}, "column blocks", over_a_page(target, tiles)};
   return Lowered{{std::move(section)}, "flat", within_a_page(target, tiles)};
 }

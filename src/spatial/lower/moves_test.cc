@@ -149,10 +149,29 @@ TEST(HeadSlice, FormsAreOne) {
     expect_equal(head_slice_flat(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
     const Result<Program> tiles = head_slice_tiles(op, view_of(c, testing::t4()));
     EXPECT_EQ(tiles.ok(), s.form == "tiles");
-    if (!tiles) {
+    if (tiles) {
+      expect_equal(tiles, c, testing::t4());
+    } else {
       EXPECT_EQ(tiles.refusal().kind, RefusalKind::Unsupported);
     }
   }
+}
+
+TEST(HeadSlice, OfSeveralRows) {
+  for (const Slice& s : {Slice{3, 1, 2, 2, "rows"}, Slice{5, 2, 3, 4, "rows"}, Slice{7, 0, 7, 3, "rows"},
+                         Slice{12, 8, 4, 3, "tiles"}, Slice{8, 0, 8, 1, "tiles"}, Slice{44, 0, 44, 1, "tiles"}})
+    for (const uint64_t rows : {3, 4, 9}) {
+      const OpCase c = head_slice(s, rows);
+      EXPECT_EQ(expect_lowers(c, testing::t4()).form, s.form) << s.every << ", " << s.from << ", " << s.width;
+      const graph::HeadSlice op{s.every, s.from, s.width};
+      expect_equal(head_slice_rows(op, view_of(c, testing::t4())), c, testing::t4());
+      expect_equal(head_slice_rows(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+      expect_equal(head_slice_flat(op, view_of(c, testing::t4())), c, testing::t4());
+      expect_lowers(c, testing::tall());
+    }
+  EXPECT_EQ(expect_lowers(head_slice({3, 1, 2, 1, ""}, 3), testing::t4()).form, "flat");
+  EXPECT_EQ(expect_lowers(head_slice({80, 16, 48, 16, ""}, 33), testing::t32()).form, "rows");
+  EXPECT_EQ(expect_lowers(head_slice({192, 128, 64, 4, ""}, 33), testing::t32()).form, "tiles");
 }
 
 TEST(HeadSlice, EveryTileIsMovedOnce) {
