@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "spatial/builder.h"
 #include "spatial/certify/certificate_json.h"
 #include "spatial/certify/interval.h"
 #include "spatial/certify/recheck.h"
@@ -48,6 +49,33 @@ TEST(Interval, SaturatesInsteadOfWrapping) {
   EXPECT_EQ(floor_quotient(-1, 4), -1);
   EXPECT_EQ(floor_quotient(-4, 4), -1);
   EXPECT_EQ(floor_quotient(7, 4), 1);
+}
+
+// Data says how many columns of four read a page of two elements. That no index brings the last column into the page is
+// nothing against it.
+TEST(Certify, AReadThatDataBoundsNeedNotReachItsEnds) {
+  const Target target = testing::toy_target({1, 1}, 4);
+  const auto section = [&](int64_t base) {
+    Builder b(target, Precision::I32);
+    const TensorId t = b.tensor("t", TensorRole::Input, 1, 2, Precision::I32, GivenInit{});
+    const TensorId y = b.tensor("y", TensorRole::Output, 1, 4, Precision::I32);
+    const TensorId numbers = b.scalar_table("numbers", Precision::I32, {0, 2});
+    const BufferId in_t = b.buffer("in_t", 2, Precision::I32), out = b.buffer("out", 4, Precision::I32);
+    const BufferId first = b.buffer("first", 1, Precision::I32), past = b.buffer("past", 1, Precision::I32);
+    b.load("load_t", t, {}, in_t);
+    b.load("load_first", numbers, {}, first);
+    b.load("load_past", numbers, {.base = 1}, past);
+    GenericStage stage = b.compute("part", flat(4));
+    const uint32_t by = stage.operand(first, fixed(0)), end = stage.operand(past, fixed(0));
+    const Expr value = stage.read(in_t, at(base).plus(by, 1, 3));
+    stage.write(out, select(less_than_operand(Axis::Col, end), value, 0.0));
+    b.store("store_y", out, y, {});
+    return good(std::move(b).finish({.name = "part", .items = one_item(4), .claim = exact()}));
+  };
+  const Program inside = section(0), outside = section(2);
+  EXPECT_TRUE(certify(inside, target).ok()) << texts(inside, certify(inside, target).failures);
+  // What reads nothing inside anywhere is still refused.
+  EXPECT_THAT(texts(outside, certify(outside, target).failures), HasSubstr("reads elements 2 to"));
 }
 
 TEST(Certify, TheTableIsTheListOfChecks) {

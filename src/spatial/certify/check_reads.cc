@@ -5,33 +5,49 @@
 namespace tw::spatial {
 namespace {
 
-using Box = std::array<Interval, kAxes>;
+// A part of the space, and by axis whether bounds from data cut it further: then it is not known to be read to its
+// ends.
+struct Box {
+  std::array<Interval, kAxes> axes;
+  std::array<bool, kAxes> cut_by_data{};
+};
 
 Box whole_space(const Generic& generic) {
   Box box;
   for (int a = 0; a < kAxes; ++a)
-    box.at(static_cast<size_t>(a)) = {0, to_signed(generic.extent(static_cast<Axis>(a))) - 1};
+    box.axes.at(static_cast<size_t>(a)) = {0, to_signed(generic.extent(static_cast<Axis>(a))) - 1};
   return box;
 }
 
-// The part of a box where a predicate with a constant bound holds, or does not. Both are boxes: one axis is cut.
+// The part of a box where a predicate holds, or does not. Both are boxes: one axis is cut.
 Box where(Box box, const Pred& pred, bool holds) {
-  Interval& axis = box.at(static_cast<size_t>(pred.axis));
+  if (pred.by_operand) {
+    box.cut_by_data.at(static_cast<size_t>(pred.axis)) = true;
+    return box;
+  }
+  Interval& axis = box.axes.at(static_cast<size_t>(pred.axis));
   axis = pred.at_least == holds ? meet(axis, {pred.bound, kMost})
                                 : meet(axis, {kLeast, pred.bound == kLeast ? kLeast : pred.bound - 1});
   return box;
 }
 
 bool empty(const Box& box) {
-  for (const Interval& axis : box)
+  for (const Interval& axis : box.axes)
     if (axis.empty()) return true;
   return false;
 }
 
 Interval offsets(const ElemAccess& map, const Box& box) {
   Interval range{map.base, map.base};
-  for (size_t a = 0; a < kAxes; ++a) range = range + Interval{map.coef[a], map.coef[a]} * box[a];
+  for (size_t a = 0; a < kAxes; ++a) range = range + Interval{map.coef[a], map.coef[a]} * box.axes[a];
   return range;
+}
+
+// Whether the map follows an axis that data cuts.
+bool ends_by_data(const ElemAccess& map, const Box& box) {
+  for (size_t a = 0; a < kAxes; ++a)
+    if (map.coef[a] != 0 && box.cut_by_data[a]) return true;
+  return false;
 }
 
 // The reads of one loop nest: walks its body with the part of the space that each node is evaluated at.
@@ -61,7 +77,7 @@ class Reads {
       const Pred& pred = select->cond;
       if (pred.by_operand) read(static_cast<uint32_t>(pred.bound), box);
       for (const bool holds : {true, false}) {
-        const Box part = pred.by_operand ? box : where(box, pred, holds);
+        const Box part = where(box, pred, holds);
         if (!empty(part)) open.emplace_back(holds ? select->then : select->otherwise, part);
       }
     }
@@ -99,14 +115,15 @@ class Reads {
     const auto size = to_signed(program_.tile.rows * program_.width(page));
     const Interval inside{0, size - 1};
     if (map.indirect && map.indirect->stride != 0) {
-      seen.failed = !indexed(operand, map, at, inside);
+      seen.failed = !indexed(operand, map, at, inside, ends_by_data(map, box));
     } else if (!inside.contains(at)) {
       seen.failed = true;
       fail(operand, fmt::format("reads elements {} to {} of a page of {}", at.low, at.high, size));
     }
   }
 
-  bool indexed(uint32_t operand, const ElemAccess& map, Interval at, Interval inside) {
+  // `somewhere`: some of `at` is read, which part data says.
+  bool indexed(uint32_t operand, const ElemAccess& map, Interval at, Interval inside, bool somewhere) {
     const IndirectTerm& term = *map.indirect;
     const Interval admitted{0, to_signed(term.modulus) - 1};
     const ElemAccess& by = generic_.ins[term.operand];
@@ -116,6 +133,7 @@ class Reads {
     const Interval stride{term.stride, term.stride}, moved = stride * values;
     if (!inside.contains(at + stride * admitted)) seen_[operand].checked_at_run = true;
     if (inside.contains(at + moved)) return true;
+    if (somewhere && !meet(at + moved, inside).empty()) return true;
     const Interval whole = affine_range(generic_, map);
     // Only the index moves this read: every one it admits has to be inside.
     if (whole.low == whole.high)
