@@ -52,6 +52,7 @@ Result<Lowered> lower(const graph::RowsGather& op, const OpView& view);
 Result<Lowered> lower(const graph::SetRows& op, const OpView& view);
 
 // ---- argmax.h ----
+Result<Lowered> lower(const graph::ArgMax& op, const OpView& view);
 
 // ---- attention.h ----
 Result<Lowered> lower(const graph::Attention& op, const OpView& view);
