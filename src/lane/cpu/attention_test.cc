@@ -221,7 +221,7 @@ Shape random_shape(std::mt19937& engine) {
     p.position.push_back(static_cast<int32_t>(1 + (s == 0 ? length - rows : engine() % (length - rows + 1))));
   if (engine() % 3 == 0)
     p.window = {engine() % 2 == 0 ? graph::Window::Kind::Sliding : graph::Window::Kind::Chunked,
-                one_of({1, 50, 128, 200})};
+                static_cast<uint32_t>(one_of({1, 50, 128, 200}))};
   return p;
 }
 
@@ -229,7 +229,7 @@ TEST(Attention, RandomShapesGiveTheReferencesBits) {
   constexpr uint32_t kSeed = 4711;
   std::mt19937 engine(kSeed);
   for (uint32_t i = 0; i < 40; ++i) {
-    const Case c = make(random_shape(engine), engine());
+    const Case c = make(random_shape(engine), static_cast<uint32_t>(engine()));
     const auto want = run(reference_kernels(), c, Layout::Blocked, Dtype::F32, false);
     for (const testing::Lane& lane : testing::lanes()) {
       if (lane.name == "reference") continue;

@@ -19,6 +19,7 @@ struct alignas(64) BlockWeights {
   int32_t excess[kSegmentBlocks][kPanel];
   int32_t sub_min[kSegmentBlocks][2][kPanel];
   float chains[8][kPanel];  // of the rows of a tile
+  int32_t code_excess;      // what codes exceed integers by
 };
 
 }  // namespace tw::lane::cpu

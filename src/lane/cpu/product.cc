@@ -29,10 +29,10 @@ ProductItem product_item(const ProductArgs& args, uint64_t item) {
 
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   const bool precise = args.words == 0;
-  bool integers = false, quantized = false;
+  bool runs = false, quantized = false;
   uint64_t k = 0;
   for (uint32_t p = 0; p < args.part_count; ++p) {
-    integers |= !precise && !is_float(args.parts[p].w.layout);
+    runs |= !is_float(args.parts[p].w.layout);
     quantized |= stores_quantized(args.parts[p].y);
     k = args.parts[p].w.k;
   }
@@ -46,7 +46,7 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
   take(scratch.block, quantized ? args.rows * kBlock * sizeof(float) : 0);
   take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
-  take(scratch.unpacked, integers && args.rows >= kBlockFrom ? sizeof(BlockWeights) : 0);
+  take(scratch.unpacked, runs && (precise || args.rows >= kBlockFrom) ? sizeof(BlockWeights) : 0);
   return scratch;
 }
 

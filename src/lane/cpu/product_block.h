@@ -3,7 +3,7 @@
 // One segment (up to 16 blocks) of a quantized product for many activation rows and the 16 outputs of a panel: its
 // weights are unpacked once, in the form that the dots want, and stay in the first-level cache while tiles of rows
 // multiply them. Order of every sum: CC(16 blocks), the terms as docs/numerics.md gives them ("Products"); only exact
-// integer sums are taken in another order than the one-row tile (product_tile.h).
+// integer sums are taken in another order than by one row (product_row.h).
 
 #include "lane/cpu/block_unpack.h"
 #include "lane/cpu/product_term.h"
@@ -148,13 +148,13 @@ struct BlockTile {
   TW_SIMD void take_excess(const BlockWeights& w, uint32_t b, const TileInput& x, uint64_t at, I& first, I& second) {
     const int32_t sum = x.sum<F::kWords>(at);
     if constexpr (!F::kHalves) {
-      first = S::isub(first, S::iset(F::kExcess * sum));
+      first = S::isub(first, S::iset(w.code_excess * sum));
       return;
     }
     const int32_t half = x.half_sums[at];
     if constexpr (F::kApart) {
-      first = S::isub(first, S::iset(F::kExcess * half));
-      second = S::isub(second, S::iset(F::kExcess * (sum - half)));
+      first = S::isub(first, S::iset(w.code_excess * half));
+      second = S::isub(second, S::iset(w.code_excess * (sum - half)));
     } else {
       first = S::isub(first, S::dot2(S::izero(), S::bload(w.excess[b]), S::bset4(pair_of(half, sum - half))));
     }
@@ -171,7 +171,7 @@ struct BlockTile {
 
   // The chain a of one row by the term of block b, block `at` of x.
   TW_SIMD V add_term(V a, const BlockWeights& w, uint32_t b, const TileInput& x, uint64_t at, I first, I second) {
-    if constexpr (F::kExcess != 0) take_excess(w, b, x, at, first, second);
+    if constexpr (F::kExcess) take_excess(w, b, x, at, first, second);
     V neg_min = S::zero();
     if constexpr (has_min(F::kTerm)) neg_min = S::load(w.neg_min[b]);
     return BlockTerm<S, F::kTerm, F::kWords>::template add<F::kApart>(a, TermWeights{w, b}, S::load(w.scale[b]),
@@ -224,13 +224,6 @@ void block_tiles(BlockWeights& w, uint32_t blocks, const TileInput& x, uint64_t 
     BlockTile<S, F, kRows>::run(w, blocks, x.at(r, 0), w.chains[0], total + r * kPanel);
   if constexpr (kRows > 1)
     if (r < rows) block_tiles<S, F, kRows / 2>(w, blocks, x.at(r, 0), rows - r, total + r * kPanel);
-}
-
-template <class S, class Source, int kWords>
-void block_segment(Source source, uint32_t blocks, const TileInput& x, uint64_t rows, float* total, BlockWeights& w) {
-  using F = BlockFormOf<S, Source, kWords>;
-  UnpackBlocks<S, Source, F>::run(source, blocks, w);
-  block_tiles<S, F, S::kBlockRows>(w, blocks, x, rows, total);
 }
 
 }  // namespace tw::lane::cpu

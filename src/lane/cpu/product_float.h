@@ -2,7 +2,7 @@
 
 // Products by floating-point weights: CC(64) in f32, and the precise mode of every format: CC in f64.
 
-#include "lane/cpu/product_source.h"
+#include "lane/cpu/block_weights.h"
 #include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
@@ -85,53 +85,27 @@ void widen_floats(const std::byte* w, uint32_t values, double* out) {
   }
 }
 
-template <class S, class Source>
-struct Widen {
-  using Block = typename Source::Block;
-
-  template <int i>
-  TW_SIMD void codes(const Block& block, uint8_t (*to)[kPanel][4]) {
-    typename S::B u, v;
-    block.template pair<i>(u, v);
-    S::istore(reinterpret_cast<int32_t*>(to[i]), S::i_of(u));
-    S::istore(reinterpret_cast<int32_t*>(to[i + 4]), S::i_of(v));
-  }
-
-  static void run(Source source, uint32_t blocks, double* out) {
-    constexpr bool kSubScales = has_sub_scales(Source::kTerm);
-    constexpr bool kMin = has_min(Source::kTerm);
-    for (uint32_t b = 0; b < blocks; ++b) {
-      const Block block = source.block(b);
-      alignas(64) uint8_t bytes[8][kPanel][4];
-      codes<0>(block, bytes);
-      codes<1>(block, bytes);
-      codes<2>(block, bytes);
-      codes<3>(block, bytes);
-      for (int half = 0; half < 2; ++half) {
-        float scale[kPanel], neg_min[kPanel];
-        int32_t sub[kPanel], sub_min[kPanel];
-        S::store(scale, Source::kTerm == Term::TwoScales && half == 1 ? block.scale1() : block.scale());
-        if constexpr (kMin) S::store(neg_min, block.neg_min());
-        if constexpr (kSubScales) S::istore(sub, block.sub(half));
-        if constexpr (Source::kTerm == Term::HalvesMin) S::istore(sub_min, block.sub_min(half));
-        for (uint32_t l = 0; l < kPanel; ++l) {
-          double d = scale[l];
-          if constexpr (kSubScales) d *= sub[l];
-          double m = 0;
-          if constexpr (kMin) m = neg_min[l];
-          if constexpr (Source::kTerm == Term::HalvesMin) m *= sub_min[l];
-          for (uint32_t v = 0; v < 16; ++v) {
-            const uint8_t code = bytes[static_cast<uint32_t>(half) * 4 + v / 4][l][v % 4];
-            const int integer = Source::kMax == 0 ? static_cast<int8_t>(code) : code - Source::kOffset;
-            double value = d * integer;
-            if constexpr (kMin) value += m;
-            out[((b * 2 + static_cast<uint32_t>(half)) * 16 + v) * kPanel + l] = value;
-          }
-        }
+// The same of blocks unpacked as 16-bit integers (BlockForm::Wide), whose halves' scales are apart.
+template <class S>
+void widen_blocks(const BlockWeights& w, Term term, uint32_t blocks, double* out) {
+  const bool sub_scales = has_sub_scales(term), min = has_min(term), sub_mins = term == Term::HalvesMin;
+  for (uint32_t b = 0; b < blocks; ++b)
+    for (uint32_t half = 0; half < 2; ++half) {
+      const float* scale = term == Term::TwoScales && half == 1 ? w.scale1[b] : w.scale[b];
+      double d[kPanel], m[kPanel];
+      for (uint32_t l = 0; l < kPanel; ++l) {
+        d[l] = sub_scales ? double{scale[l]} * w.sub[b][half][l] : scale[l];
+        m[l] = !min ? 0 : sub_mins ? double{w.neg_min[b][l]} * w.sub_min[b][half][l] : w.neg_min[b][l];
       }
+      const int32_t* pairs = w.words + (b * 2 + half) * 8 * kPanel;
+      for (uint32_t step = 0; step < 8; ++step, pairs += kPanel, out += 2 * kPanel)
+        for (uint32_t l = 0; l < kPanel; ++l) {
+          const double low = d[l] * static_cast<int16_t>(pairs[l]), high = d[l] * (pairs[l] >> 16);
+          out[l] = min ? low + m[l] : low;
+          out[kPanel + l] = min ? high + m[l] : high;
+        }
     }
-  }
-};
+}
 
 // total[r][16] += the strip in f64, cut into segments of `segment` values.
 template <class S>

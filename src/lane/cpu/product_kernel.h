@@ -7,7 +7,6 @@
 #include "lane/cpu/product_block.h"
 #include "lane/cpu/product_float.h"
 #include "lane/cpu/product_row.h"
-#include "lane/cpu/product_tile.h"
 
 namespace tw::lane::cpu {
 
@@ -23,37 +22,65 @@ struct ProductOf {
     uint64_t rows;
   };
 
-  template <class Source, int kWords>
-  static void segment_rows(Source source, uint32_t blocks, const TileInput& x, uint64_t rows, const Scratch& scratch) {
-    float* total = scratch.total;
-    uint64_t r = 0;
+  // ---- packed runs ----
+
+  // What a layout is multiplied by: `words` 1 and 2 at [words - 1], of unpack precise at [0] and `words` at [words].
+  struct RunKernels {
+    using Rows = void (*)(const std::byte* panel, uint64_t blocks, const TileInput& x, float* total);
+    uint32_t blocks, bytes;  // of a run
+    Term term;
+    Rows row[2];
+    Rows two_rows[2];  // null: row by row
+    void (*unpack[3])(const std::byte* runs, uint32_t blocks, BlockWeights& out);
+    void (*tiles[2])(BlockWeights& weights, uint32_t blocks, const TileInput& x, uint64_t rows, float* total);
+  };
+
+  template <Layout L>
+  static constexpr RunKernels run_kernels() {
+    using Source = RunSource<S, L>;
+    RunKernels kernels{};
+    kernels.blocks = Source::kBlocks;
+    kernels.bytes = Source::kBytes;
+    kernels.term = Source::kTerm;
+    kernels.row[0] = RowPanel<S, Source, 1, 1>::run;
+    kernels.row[1] = RowPanel<S, Source, 2, 1>::run;
+    kernels.unpack[0] = UnpackBlocks<S, Source, BlockForm::Wide>::run;
     if constexpr (S::kBlockRows > 1) {
-      if (rows >= kBlockFrom)
-        return block_segment<S, Source, kWords>(source, blocks, x, rows, total, *scratch.unpacked);
-      for (; rows - r >= 2; r += 2)
-        SegmentTile<S, Source, kWords, 2>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+      using One = BlockFormOf<S, Source, 1>;
+      using Two = BlockFormOf<S, Source, 2>;
+      kernels.two_rows[0] = RowPanel<S, Source, 1, 2>::run;
+      kernels.two_rows[1] = RowPanel<S, Source, 2, 2>::run;
+      kernels.unpack[1] = UnpackBlocks<S, Source, One::kForm>::run;
+      kernels.unpack[2] = UnpackBlocks<S, Source, Two::kForm>::run;
+      kernels.tiles[0] = block_tiles<S, One, S::kBlockRows>;
+      kernels.tiles[1] = block_tiles<S, Two, S::kBlockRows>;
     }
-    for (; r < rows; ++r) SegmentTile<S, Source, kWords, 1>::run(source, blocks, x.at(r, 0), total + r * kPanel);
+    return kernels;
   }
 
-  // ---- packed runs ----
-  template <Layout L>
-  static void run_panel(const std::byte* panel, uint64_t k, int words, const Input& in, const Scratch& scratch) {
-    using Source = RunSource<S, L>;
-    if (in.rows == 1 && words == 1) return RowPanel<S, Source, 1>::run(panel, k / kBlock, in.quant, scratch.total);
-    if (in.rows == 1 && words == 2) return RowPanel<S, Source, 2>::run(panel, k / kBlock, in.quant, scratch.total);
-    for (uint64_t block = 0; block < k / kBlock; block += kSegmentBlocks) {
-      const uint64_t left = k / kBlock - block;
-      const auto blocks = static_cast<uint32_t>(left < kSegmentBlocks ? left : kSegmentBlocks);
-      const Source source{panel + block / Source::kBlocks * Source::kBytes};
+  static void few_rows(const RunKernels& kernels, const std::byte* panel, uint64_t blocks, int words, const Input& in,
+                       float* total) {
+    uint64_t r = 0;
+    if (const auto two_rows = kernels.two_rows[words - 1])
+      for (; in.rows - r >= 2; r += 2) two_rows(panel, blocks, in.quant.at(r, 0), total + r * kPanel);
+    for (; r < in.rows; ++r) kernels.row[words - 1](panel, blocks, in.quant.at(r, 0), total + r * kPanel);
+  }
+
+  static void run_panel(const RunKernels& kernels, const std::byte* panel, uint64_t k, int words, const Input& in,
+                        const Scratch& scratch) {
+    const uint64_t all = k / kBlock;
+    if (words != 0 && in.rows == 1) return kernels.row[words - 1](panel, all, in.quant, scratch.total);
+    if (words != 0 && (in.rows < kBlockFrom || S::kBlockRows == 1))
+      return few_rows(kernels, panel, all, words, in, scratch.total);
+    for (uint64_t block = 0; block < all; block += kSegmentBlocks) {
+      const auto blocks = static_cast<uint32_t>(least(kSegmentBlocks, all - block));
+      kernels.unpack[words](panel + block / kernels.blocks * kernels.bytes, blocks, *scratch.unpacked);
       if (words == 0) {
-        Widen<S, Source>::run(source, blocks, scratch.widened);
+        widen_blocks<S>(*scratch.unpacked, kernels.term, blocks, scratch.widened);
         precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
                          scratch.total64);
-      } else if (words == 1) {
-        segment_rows<Source, 1>(source, blocks, in.quant.at(0, block), in.rows, scratch);
       } else {
-        segment_rows<Source, 2>(source, blocks, in.quant.at(0, block), in.rows, scratch);
+        kernels.tiles[words - 1](*scratch.unpacked, blocks, in.quant.at(0, block), in.rows, scratch.total);
       }
     }
   }
@@ -75,17 +102,24 @@ struct ProductOf {
 
   // ---- all ----
   static void panel(const Packed& w, uint64_t index, int words, const Input& in, const Scratch& scratch) {
-    using Panel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
-    static constexpr Panel kPanels[] = {
-        float_panel<Layout::F32>,  float_panel<Layout::F16>,   float_panel<Layout::BF16>, run_panel<Layout::Q8_0>,
-        run_panel<Layout::Q4_0>,   run_panel<Layout::Q4_1>,    run_panel<Layout::Q5_0>,   run_panel<Layout::Q5_1>,
-        run_panel<Layout::IQ4_NL>, run_panel<Layout::MXFP4>,   run_panel<Layout::Q4_K>,   run_panel<Layout::Q5_K>,
-        run_panel<Layout::Q6_K>,   run_panel<Layout::IQ4_XS>,  run_panel<Layout::Q2_K>,   run_panel<Layout::Q3_K>,
-        run_panel<Layout::Q8_K>,   run_panel<Layout::NVFP4>,   run_panel<Layout::TQ2_0>,  run_panel<Layout::IQ1_S>,
-        run_panel<Layout::IQ1_M>,  run_panel<Layout::IQ2_XXS>, run_panel<Layout::IQ2_XS>, run_panel<Layout::IQ3_XXS>,
-        run_panel<Layout::IQ3_S>};
-    kPanels[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](w.data + w.panel_offset(index), w.k, words, in,
-                                                                        scratch);
+    using FloatPanel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
+    static constexpr FloatPanel kFloats[] = {float_panel<Layout::F32>, float_panel<Layout::F16>,
+                                             float_panel<Layout::BF16>};
+    static constexpr RunKernels kRuns[] = {
+        run_kernels<Layout::Q8_0>(),    run_kernels<Layout::Q4_0>(),   run_kernels<Layout::Q4_1>(),
+        run_kernels<Layout::Q5_0>(),    run_kernels<Layout::Q5_1>(),   run_kernels<Layout::IQ4_NL>(),
+        run_kernels<Layout::MXFP4>(),   run_kernels<Layout::Q4_K>(),   run_kernels<Layout::Q5_K>(),
+        run_kernels<Layout::Q6_K>(),    run_kernels<Layout::IQ4_XS>(), run_kernels<Layout::Q2_K>(),
+        run_kernels<Layout::Q3_K>(),    run_kernels<Layout::Q8_K>(),   run_kernels<Layout::NVFP4>(),
+        run_kernels<Layout::TQ2_0>(),   run_kernels<Layout::IQ1_S>(),  run_kernels<Layout::IQ1_M>(),
+        run_kernels<Layout::IQ2_XXS>(), run_kernels<Layout::IQ2_XS>(), run_kernels<Layout::IQ3_XXS>(),
+        run_kernels<Layout::IQ3_S>()};
+    static_assert(sizeof kRuns / sizeof *kRuns == kRunLayouts);
+    const std::byte* data = w.data + w.panel_offset(index);
+    if (is_float(w.layout))
+      kFloats[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](data, w.k, words, in, scratch);
+    else
+      run_panel(kRuns[static_cast<int>(w.layout) - kFirstRunLayout], data, w.k, words, in, scratch);
   }
 
   // The sums of outputs first.., bias added, of row r to to + r * pitch.

@@ -1,9 +1,11 @@
 #pragma once
 
-// A quantized product of one activation row: a whole panel, segment after segment, as fast as its weights come from
-// memory. The sums and the terms of a block are those of SegmentTile (product_tile.h), so the order is the same.
+// A quantized product of one or two activation rows: a whole panel, segment after segment, as fast as its weights come
+// from memory. Order of every sum: CC(16 blocks), the terms as docs/numerics.md gives them ("Products"). Integer sums
+// are exact, so their order is free.
 
-#include "lane/cpu/product_tile.h"
+#include "lane/cpu/product_source.h"
+#include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
@@ -18,36 +20,153 @@ TW_INLINE inline void fetch_lines(const std::byte* at) {
   for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
 }
 
-template <class S, class Source, int kWords>
+template <class S, class Source, int kWords, int kRows>
 struct RowPanel {
   using V = typename S::V;
-  using Tile = SegmentTile<S, Source, kWords, 1>;
+  using I = typename S::I;
+  using B = typename S::B;
+  using Block = typename Source::Block;
+  static constexpr Term kTerm = Source::kTerm;
+  static constexpr bool kHalves = has_halves(kTerm);
+  static constexpr int kSums = kHalves ? 2 : 1;
+  static constexpr int kSecond = kSums - 1;
+  static constexpr bool kSignedCodes = Source::kMax == 0;
+  // Signed codes are raised by 128 where unsigned ones are cheaper. What codes exceed integers by is taken off the sum.
+  static constexpr bool kRaise = kSignedCodes && (kWords == 2 || S::kSignedByOffset);
+  static constexpr int kExcess = kRaise ? 128 : Source::kOffset;
+  // Of one step of pair(); steps whose sums fit 16 bits together.
+  static constexpr int kStepSum = (kHalves ? 2 : 4) * 127 * Source::kMax;
+  static constexpr int kFlush = steps_in_16_bits(4, kStepSum);
+  static constexpr bool kPairs = kWords == 1 && !kSignedCodes && S::kPairSums && kStepSum <= 32767;
 
-  // The chain `a` by block `b` of the row, the `index`-th of `run`.
-  TW_SIMD V add_block(V a, const Source& source, uint32_t run, uint32_t index, const TileInput& x, uint32_t b) {
-    const auto block = source.block(run, index);
-    fetch_lines<Source::kBlockBytes>(block.words + kFetchAhead);
-    typename Tile::Sums sums;
-    Tile::block_sums(block, x, b, sums);
-    return Tile::add_term(a, block, x, 0, b, sums, block.scale(), Tile::neg_min_of(block));
+  struct Sums {
+    I s[kRows][kSums];
+  };
+
+  // The place of block b of row r.
+  TW_SIMD uint64_t block_at(const TileInput& x, int r, uint32_t b) {
+    return static_cast<uint64_t>(r) * (x.pitch / kBlock) + b;
+  }
+  // The sum over block b of row r's integers; half 0 or 1 of it where the term has halves.
+  TW_SIMD int32_t sum_of(const TileInput& x, int r, uint32_t b, int half) {
+    const uint64_t at = block_at(x, r, b);
+    if constexpr (kHalves) return half == 0 ? x.half_sums[at] : x.sum<kWords>(at) - x.half_sums[at];
+    return x.sum<kWords>(at);
   }
 
-  // The sums of the 16 outputs over all `blocks` blocks to total[16].
-  [[gnu::noinline]] static void run(const std::byte* panel, uint64_t blocks, TileInput x, float* total) {
+  template <int i>
+  TW_SIMD void step(const Block& block, const TileInput& x, uint32_t b, Sums& sums, B (&pairs)[kRows][kSums]) {
+    B u, v;
+    block.template pair<i>(u, v);
+    if constexpr (kRaise) {
+      u = S::bxor(u, S::bset1(0x80));
+      v = S::bxor(v, S::bset1(0x80));
+    }
+    if constexpr (kWords == 2) {
+      const B u01 = S::bwiden01(u), u23 = S::bwiden23(u), v01 = S::bwiden01(v), v23 = S::bwiden23(v);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const int16_t* q = x.wide + static_cast<uint64_t>(r) * x.pitch + b * kBlock + 4 * i;
+        I& first = sums.s[r][0];
+        first = S::dot2(first, u01, S::bset4(load_word(q)));
+        first = S::dot2(first, u23, S::bset4(load_word(q + 2)));
+        I& second = sums.s[r][kSecond];
+        second = S::dot2(second, v01, S::bset4(load_word(q + 16)));
+        second = S::dot2(second, v23, S::bset4(load_word(q + 18)));
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const int8_t* q = x.high + static_cast<uint64_t>(r) * x.pitch + b * kBlock + 4 * i;
+        const B xu = S::bset4(load_word(q)), xv = S::bset4(load_word(q + 16));
+        I& first = sums.s[r][0];
+        I& second = sums.s[r][kSecond];
+        if constexpr (kPairs) {
+          constexpr bool kFresh = i % kFlush == 0;
+          constexpr bool kLast = i % kFlush == kFlush - 1;
+          const B pu = S::bpairs(u, xu), pv = S::bpairs(v, xv);
+          if constexpr (kHalves) {
+            pairs[r][0] = kFresh ? pu : S::badd16(pairs[r][0], pu);
+            pairs[r][kSecond] = kFresh ? pv : S::badd16(pairs[r][kSecond], pv);
+          } else {
+            pairs[r][0] = kFresh ? S::badd16(pu, pv) : S::badd16(pairs[r][0], S::badd16(pu, pv));
+          }
+          if constexpr (kLast) {
+            first = S::idot_pairs(first, pairs[r][0]);
+            if constexpr (kHalves) second = S::idot_pairs(second, pairs[r][kSecond]);
+          }
+        } else if constexpr (!kSignedCodes) {
+          first = S::dot4_small(first, u, xu);
+          second = S::dot4_small(second, v, xv);
+        } else if constexpr (kRaise) {
+          first = S::dot4(first, u, xu);
+          second = S::dot4(second, v, xv);
+        } else {
+          first = S::dot4_signed(first, u, xu);
+          second = S::dot4_signed(second, v, xv);
+        }
+      }
+    }
+  }
+
+  // S, or S0 and S1, of every row.
+  TW_SIMD void block_sums(const Block& block, const TileInput& x, uint32_t b, Sums& sums) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r)
+      for (int h = 0; h < kSums; ++h) sums.s[r][h] = kExcess == 0 ? S::izero() : S::iset(-kExcess * sum_of(x, r, b, h));
+    B pairs[kRows][kSums];
+    step<0>(block, x, b, sums, pairs);
+    step<1>(block, x, b, sums, pairs);
+    step<2>(block, x, b, sums, pairs);
+    step<3>(block, x, b, sums, pairs);
+  }
+
+  // The chain `a` of row r and the term of block b.
+  TW_SIMD V add_term(V a, const Block& block, const TileInput& x, int r, uint32_t b, const Sums& sums, V scale,
+                     V neg_min) {
+    return BlockTerm<S, kTerm, kWords>::template add<kHalves>(a, block, scale, neg_min, x, block_at(x, r, b),
+                                                              sums.s[r][0], sums.s[r][kSums - 1]);
+  }
+  // -M of a block; what has none is not read.
+  TW_SIMD V neg_min_of(const Block& block) {
+    if constexpr (has_min(kTerm)) return block.neg_min();
+    return S::zero();
+  }
+
+  // The chains `a` of the rows by block `b`, the `index`-th of `run`.
+  TW_SIMD void add_block(V (&a)[kRows], const Source& source, uint32_t run, uint32_t index, const TileInput& x,
+                         uint32_t b) {
+    const Block block = source.block(run, index);
+    fetch_lines<Source::kBlockBytes>(block.words + kFetchAhead);
+    Sums sums;
+    block_sums(block, x, b, sums);
+    const V scale = block.scale(), neg_min = neg_min_of(block);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) a[r] = add_term(a[r], block, x, r, b, sums, scale, neg_min);
+  }
+
+  // The sums of the 16 outputs over all `blocks` blocks to total[r][16].
+  [[gnu::noinline]] static void run(const std::byte* panel, uint64_t blocks, const TileInput& x, float* total) {
     constexpr uint32_t kRunBlocks = Source::kBlocks;
     constexpr uint32_t kSegmentRuns = kSegmentBlocks / kRunBlocks;
-    V sum = S::zero();
+    V sum[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sum[r] = S::zero();
     for (uint64_t begin = 0; begin < blocks; begin += kSegmentBlocks) {
       const uint64_t left = (blocks - begin) / kRunBlocks;
       const auto runs = static_cast<uint32_t>(left < kSegmentRuns ? left : kSegmentRuns);
       const Source source{panel + begin / kRunBlocks * Source::kBytes};
       const TileInput from = x.at(0, begin);
-      V a = S::zero();
-      for (uint32_t r = 0; r < runs; ++r)
-        for (uint32_t i = 0; i < kRunBlocks; ++i) a = add_block(a, source, r, i, from, r * kRunBlocks + i);
-      sum = S::add(sum, a);
+      V a[kRows];
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) a[r] = S::zero();
+      for (uint32_t run_at = 0; run_at < runs; ++run_at)
+        for (uint32_t i = 0; i < kRunBlocks; ++i) add_block(a, source, run_at, i, from, run_at * kRunBlocks + i);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum[r] = S::add(sum[r], a[r]);
     }
-    S::store(total, sum);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) S::store(total + r * static_cast<int>(kPanel), sum[r]);
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a block of a quantized product adds to a chain, from its exact integer sums: one piece for the tiles of few rows
-// (product_tile.h) and of many (product_block.h), so that both compute the same. docs/numerics.md, "Products".
+// What a block of a quantized product adds to a chain, from its exact integer sums: one piece for one row
+// (product_row.h) and for many (product_block.h), so that both compute the same. docs/numerics.md, "Products".
 
 #include "lane/cpu/pack_layout.h"
 #include "lane/cpu/simd.h"

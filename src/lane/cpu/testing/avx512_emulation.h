@@ -4,6 +4,7 @@
 // names, and here the few that it lacks. For tests only.
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
+#define SIMDE_NO_INLINE  // an instruction is hundreds of them: written out in every kernel they take g++ minutes
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
 
