@@ -189,5 +189,10 @@ TEST(CausalConv, WhatHasNoFormIsRefused) {
   EXPECT_EQ(lower(graph::CausalConv{}, view).refusal().kind, RefusalKind::Unsupported);
 }
 
+TEST(CausalConv, AModelsChannels) {
+  EXPECT_EQ(expect_conv(conv(1, 4, 2048), testing::t32()).lowered.sections[0].work.items.size(), 64U);
+  EXPECT_EQ(expect_conv(conv(33, 4, 2048), testing::t32()).lowered.sections[0].work.items.size(), 2U * 8);
+}
+
 }  // namespace
 }  // namespace tw::spatial::lower

@@ -193,5 +193,9 @@ TEST(Elementwise, WhatATargetLacksIsRefusedByName) {
   EXPECT_EQ(row.refusal().kind, RefusalKind::TooLarge);
 }
 
+TEST(Elementwise, AModelsRow) {
+  EXPECT_EQ(expect_lowers(both(Arithmetic::Add, 1, 5120, false), testing::t32()).sections[0].work.items.size(), 160U);
+}
+
 }  // namespace
 }  // namespace tw::spatial::lower

@@ -130,5 +130,12 @@ TEST(Join, WhatCannotBeJoinedIsRefused) {
   EXPECT_EQ(expect_refused(join(1, 2, 13, 3), testing::t4_with(200)).kind, RefusalKind::TooLarge);
 }
 
+// The latent and the rotary part of 16 heads: 288 tiles, 18 a head in blocks of two.
+TEST(Join, ALatentAttention) {
+  const Lowered lowered = expect_lowers(join(1, 16, 512, 64), testing::t32());
+  EXPECT_EQ(lowered.form, "tiles");
+  EXPECT_EQ(lowered.sections[0].work.items.size(), 16U * 9);
+}
+
 }  // namespace
 }  // namespace tw::spatial::lower

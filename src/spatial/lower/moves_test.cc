@@ -198,5 +198,11 @@ TEST(HeadSlice, WhatIsNoSliceIsRefused) {
   EXPECT_EQ(expect_refused(head_slice({5, 2, 3, 4, ""}, 1), testing::t4_with(150)).kind, RefusalKind::TooLarge);
 }
 
+TEST(HeadSlice, ALatentAttention) {
+  const Lowered lowered = expect_lowers(head_slice({576, 512, 64, 16, ""}, 1), testing::t32());
+  EXPECT_EQ(lowered.form, "tiles");
+  EXPECT_EQ(lowered.sections[0].work.items.size(), 16U);
+}
+
 }  // namespace
 }  // namespace tw::spatial::lower
