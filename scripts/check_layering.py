@@ -24,9 +24,10 @@ ALLOWED = {
     "lane/cpu": "base gguf graph lane fuse plan",
     "lane/cuda": "base gguf graph lane fuse plan",
     "spatial": "base gguf graph",
+    "spatial/step": "base gguf graph model spatial",
     "runtime": "base gguf text graph model lane fuse plan lane/cpu lane/cuda",
     "serve": "base gguf text graph model lane fuse plan lane/cpu lane/cuda runtime",
-    "cli": "base gguf text graph model lane fuse plan lane/cpu lane/cuda spatial runtime serve",
+    "cli": "base gguf text graph model lane fuse plan lane/cpu lane/cuda spatial spatial/step runtime serve",
 }
 ALLOWED = {component: set(below.split()) for component, below in ALLOWED.items()}
 

@@ -33,6 +33,9 @@ constexpr VerbRow kVerbs[] = {
     {"synth", "Make a checkpoint with random weights of a known architecture", add_synth},
     {"quantize", "Rewrite a checkpoint with its matrices in another format", add_quantize},
     {"bench", "Measure prompt and decode speed against what this machine can do", add_bench},
+    {"lower", "Show what a step becomes on a spatial target: programs, their forms and certificates", add_lower},
+    {"simulate", "Run a step on a spatial target, bit by bit, beside its definition", add_simulate},
+    {"report", "Write a page about a step on a spatial target", add_report},
 };
 
 constexpr std::string_view kFooter =

@@ -32,5 +32,8 @@ Action add_logits(CLI::App& app);
 Action add_synth(CLI::App& app);
 Action add_quantize(CLI::App& app);
 Action add_bench(CLI::App& app);
+Action add_lower(CLI::App& app);
+Action add_simulate(CLI::App& app);
+Action add_report(CLI::App& app);
 
 }  // namespace tw::cli

@@ -8,6 +8,7 @@
 #include "base/near_name.h"
 #include "graph/verify.h"
 #include "spatial/lower/lower.h"
+#include "spatial/lower/relayout.h"
 #include "spatial/step/stored.h"
 
 namespace tw::spatial::step {
@@ -34,11 +35,6 @@ Result<std::vector<OpId>> chosen_ops(const graph::StepGraph& graph, const std::s
 
 // ---- one op after the other ----
 
-Result<std::vector<Program>> lower_relayout(const RelayoutRequest& request, const Target& target) {
-  return refuse(RefusalKind::Unsupported, request.from,
-                fmt::format("there is no relayout of {}x{} for target {}", request.rows, request.cols, target.name));
-}
-
 class StepLowering {
  public:
   StepLowering(const graph::StepGraph& graph, const Target& target, std::vector<lower::OpTensor> stored)
@@ -62,8 +58,9 @@ class StepLowering {
 
   Result<LoweredStep> finish() && {
     std::vector<size_t> relayouts(sections_.size());  // by section: how many stand before it
+    const Relayout relayout_of = lower::relayout_for(target_);
     const Relayout relayout = [&](const RelayoutRequest& request) -> Result<std::vector<Program>> {
-      Result<std::vector<Program>> made = lower_relayout(request, target_);
+      Result<std::vector<Program>> made = relayout_of(request);
       if (!made) return about(ops_[owner_[request.section]].op, made.refusal());
       relayouts[request.section] += made->size();
       return made;

@@ -124,6 +124,27 @@ io sequence position=position
               HasSubstr("tokens: needs indices up to 300"));
 }
 
+TEST(StoredTensors, ACacheLiesAsItsAttentionReadsIt) {
+  constexpr std::string_view kCaches = R"(graph g decode
+const q 1x16
+const src 1x8
+const narrow 1x4
+state k 8x8
+state v 8x8
+state k_narrow 8x4
+state v_narrow 8x4
+set_rows(table=k, src=src) row=1
+set_rows(table=v, src=src) row=1
+set_rows(table=k_narrow, src=narrow) row=1
+set_rows(table=v_narrow, src=narrow) row=1
+y = attention(q=q, k=k, v=v) heads=4 kv_heads=2
+z = attention(q=src, k=k_narrow, v=v_narrow) heads=4 kv_heads=2
+)";
+  EXPECT_EQ(stored_text(kCaches, t4()),
+            "q bf16 constant 0\nsrc bf16 constant 0\nnarrow bf16 constant 0\nk bf16 dense 0\nv bf16 dense 0\n"
+            "k_narrow bf16 0\nv_narrow bf16 0\ny bf16 0\nz bf16 0\n");
+}
+
 TEST(StoredTensors, IntegersThatAreCountedWithAreElements) {
   EXPECT_EQ(stored_text(R"(graph g decode
 param tokens 1

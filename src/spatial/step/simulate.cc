@@ -92,9 +92,12 @@ void add_choices(const graph::StepGraph& graph, const Memory& memory, const grap
     const auto row_of = [&](const std::vector<double>& values, uint32_t row) {
       return std::span(values).subspan(uint64_t{row} * logits.cols, logits.cols);
     };
-    for (uint32_t row = 0; row < logits.rows; ++row)
-      choices.push_back({s, row, static_cast<int64_t>(first_maximum(row_of(*got, row))) + 1,
-                         static_cast<int64_t>(first_maximum(row_of(want, row))) + 1});
+    for (uint32_t row = 0; row < logits.rows; ++row) {
+      const std::span<const double> defined = row_of(want, row);
+      const uint64_t chosen = first_maximum(row_of(*got, row)), best = first_maximum(defined);
+      choices.push_back(
+          {s, row, static_cast<int64_t>(chosen) + 1, static_cast<int64_t>(best) + 1, defined[best] - defined[chosen]});
+    }
   }
 }
 

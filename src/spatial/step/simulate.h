@@ -31,6 +31,7 @@ struct Choice {
   uint32_t row = 0;
   int64_t got = 0;
   int64_t want = 0;
+  double margin = 0;  // by which the definition prefers what it wants to what the target chose
 };
 
 struct StepOutcome {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "spatial/lower/attention.h"
+
 namespace tw::spatial::step {
 namespace {
 
@@ -121,6 +123,22 @@ std::vector<bool> deciding(const graph::StepGraph& graph, const Users& users) {
   return wide;
 }
 
+// ---- caches ----
+
+// Whether a use of the tensor as keys or values reads it dense. Requires a graph that verifies.
+bool reads_dense(const graph::StepGraph& graph, const Use& use, const Target& target) {
+  if (use.operand != "k" && use.operand != "v") return false;
+  const auto width_of = [&](std::string_view operand) {
+    return uint64_t{graph.at(graph::operand(*use.op, operand)).cols};
+  };
+  if (const auto* op = std::get_if<graph::Attention>(&use.op->spec))
+    return lower::attention_reads_dense(target, op->heads, op->kv_heads, width_of("k") / op->kv_heads,
+                                        width_of("v") / op->kv_heads);
+  if (const auto* op = std::get_if<graph::FullAttention>(&use.op->spec))
+    return lower::full_attention_reads_dense(target, width_of("k") / op->heads, width_of("v") / op->heads);
+  return false;
+}
+
 // ---- fills ----
 
 Fill fill_of(const graph::Tensor& tensor, uint64_t magnitude) {
@@ -147,6 +165,9 @@ Result<std::vector<lower::OpTensor>> stored_tensors(const graph::StepGraph& grap
     made.integer = tensor.element == Element::I32;
     made.constant = tensor.role == Role::Constant;
     if (users.of[i].empty() && !users.producer[i]) continue;  // no section will see it
+    made.dense = tensor.role != Role::Activation && tensor.rows > 1 &&
+                 std::any_of(users.of[i].begin(), users.of[i].end(),
+                             [&](const Use& use) { return reads_dense(graph, use, target); });
     if (made.integer) {
       TW_TRY(const IntegerPlan plan, plan_integers(graph, TensorId{i}, users, target));
       made.dtype = plan.dtype;

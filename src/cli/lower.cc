@@ -1,0 +1,53 @@
+// tilewright lower: what every op of a step becomes on a spatial target.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/common.h"
+#include "cli/spatial.h"
+#include "cli/verb.h"
+#include "spatial/step/listing.h"
+
+namespace tw::cli {
+
+namespace {
+
+struct LowerFlags {
+  SpatialFlags spatial;
+  std::optional<std::string> form;
+  std::string op, folder;
+  bool json = false;
+};
+
+Result<int> lower(const LowerFlags& flags) {
+  TW_TRY(const spatial::step::Examined step, examine_step(flags.spatial, flags.form, flags.op));
+  if (!flags.folder.empty()) TW_TRY_VOID(spatial::step::write_files(step, flags.folder));
+  if (flags.json) {
+    print_json(spatial::step::listing_json(step));
+  } else {
+    fmt::print("{}", spatial::step::listing(step));
+  }
+  return step.verdict.ok() ? kFine : kFailed;
+}
+
+}  // namespace
+
+Action add_lower(CLI::App& app) {
+  auto flags = std::make_shared<LowerFlags>();
+  flags->spatial.add_to(app);
+  app.add_option("--form", flags->form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
+  app.add_option("--op", flags->op, "Only the op that makes the tensor of this name");
+  app.add_option("-o,--output", flags->folder,
+                 "Write the programs as text and JSON, and the certificates, into this folder");
+  app.add_flag("--json", flags->json, "Print as JSON");
+  app.footer(
+      "Example:\n"
+      "  tilewright lower examples/int8_mlp.graph --target tensix --op a_scaled\n"
+      "Of each op: the form that was chosen and the condition that chose it. Of each section: work items and the\n"
+      "sites they run on, local memory of a site, tiles moved, and whether the certificate holds.\n"
+      "Exit code 1 when a section has no certificate.");
+  return [flags] { return lower(*flags); };
+}
+
+}  // namespace tw::cli

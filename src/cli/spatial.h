@@ -1,0 +1,58 @@
+#pragma once
+
+// What the verbs about spatial targets share: a model or a graph file as the source of steps, and the target.
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "gguf/checkpoint.h"
+#include "graph/text.h"
+#include "model/model.h"
+#include "spatial/step/examine.h"
+#include "spatial/target.h"
+
+namespace tw::cli {
+
+struct SpatialFlags {
+  std::string source, target;
+  std::optional<uint32_t> context;
+
+  void add_to(CLI::App& app);
+};
+
+// The target that --target names: a shipped one, or a file.
+Result<spatial::Target> target_of(const SpatialFlags& flags);
+
+// Where steps come from: a checkpoint, in any form, or a graph's text, which is one.
+class StepSource {
+ public:
+  static Result<StepSource> open(const SpatialFlags& flags);
+
+  [[nodiscard]] bool is_model() const { return model_.has_value(); }
+  // Of a graph file the graph itself; asking it for another form is refused.
+  [[nodiscard]] Result<graph::StepGraph> step(const std::optional<std::string>& form) const;
+  // The step of so many rows of one sequence.
+  [[nodiscard]] Result<graph::StepGraph> step_of_rows(uint32_t rows) const;
+  [[nodiscard]] const graph::Constants& constants() const;
+
+  // Requires is_model().
+  [[nodiscard]] const gguf::Checkpoint& checkpoint() const { return *checkpoint_; }
+  // Requires a graph file.
+  [[nodiscard]] const graph::StepGraph& graph() const { return graph_->graph; }
+
+ private:
+  std::string path_;
+  std::optional<gguf::Checkpoint> checkpoint_;
+  std::optional<model::Model> model_;
+  std::optional<graph::ParsedGraph> graph_;
+};
+
+// Lowered and looked at, as `lower` and `report` show it. `op` as LowerOptions::only.
+Result<spatial::step::Examined> examine_step(const SpatialFlags& flags, const std::optional<std::string>& form,
+                                             const std::string& op);
+
+}  // namespace tw::cli
