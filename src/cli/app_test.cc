@@ -1,7 +1,5 @@
 // The command line as a user meets it: exit codes, what goes where, JSON that parses.
 
-#include "cli/app.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,58 +13,22 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/app.h"
 #include "cli/progress.h"
+#include "cli/testing.h"
 
 namespace tw::cli {
 namespace {
 
 using testing::HasSubstr;
 
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
-Ran run(std::vector<std::string> arguments) {
-  std::vector<const char*> argv{"tilewright"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran ran;
-  ran.code = run_app(static_cast<int>(argv.size()), argv.data());
-  std::fflush(stdout);
-  ran.out = testing::internal::GetCapturedStdout();
-  ran.err = testing::internal::GetCapturedStderr();
-  return ran;
-}
-
 const std::string kModel = "models/fable-3m-q8_0.gguf";
-
-// A file of the test's own that is gone afterwards.
-class Scratch {
- public:
-  explicit Scratch(std::string_view name)
-      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-" + std::string(name))) {}
-  ~Scratch() {
-    std::error_code error;
-    std::filesystem::remove(path_, error);
-  }
-  [[nodiscard]] std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 TEST(Cli, HelpTeachesEveryVerb) {
   const Ran help = run({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const std::string verb :
-       {"run", "inspect", "tokenize", "graph", "plan", "explain", "rules", "logits", "synth", "quantize", "bench"}) {
+  for (const std::string verb : {"run", "inspect", "tokenize", "graph", "plan", "explain", "rules", "logits", "synth",
+                                 "quantize", "bench", "lower", "simulate", "report"}) {
     EXPECT_THAT(help.out, HasSubstr(verb));
     const Ran verb_help = run({verb, "--help"});
     EXPECT_EQ(verb_help.code, 0) << verb;

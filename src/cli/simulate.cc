@@ -92,7 +92,9 @@ class Telling {
     if (flags_.every)
       for (const Difference& difference : outcome.differences)
         fmt::print("            {}\n", difference_text(graph, difference));
-    if (const Difference* worst = outcome.worst()) fmt::print("  worst     {}\n", difference_text(graph, *worst));
+    const Difference* worst = outcome.worst();
+    if (worst && worst->difference > 0) fmt::print("  worst     {}\n", difference_text(graph, *worst));
+    if (worst && worst->difference == 0) fmt::print("  every result and state is equal\n");
   }
 
   void collect(spatial::step::FormId form, uint32_t position, const std::vector<int32_t>& tokens,

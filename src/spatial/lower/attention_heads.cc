@@ -34,7 +34,8 @@ class HeadProbabilities {
     const uint64_t queries = shape_.query_heads() * shape_.key_width;
     const uint64_t reach = shape_.cached + shape_.rows + shape_.window.size;
     const uint64_t named = shape_.named() ? index_space(reach, 1, op_[kPosition].fill) : reach;
-    TW_TRY(index_, index_precision(op_.target, std::max({queries, shape_.key_row(), named}), op_.subject()));
+    // A row is added to a position; all places of a head share one table, whose bound is that of the largest.
+    TW_TRY(index_, index_precision(op_.target, named + std::max(queries, shape_.key_row()), op_.subject()));
     return {};
   }
 

@@ -19,6 +19,7 @@ struct Difference {
   double want = 0;
   double difference = 0;  // of that element; infinite when one of the two is no number and the other is
   double scale = 0;       // the largest magnitude that is wanted
+  bool choice = false;    // of an arg-max: another number is another choice, not a distance
 
   // 0 when nothing differs; infinite when something does and the scale is 0.
   [[nodiscard]] double relative() const;

@@ -89,7 +89,8 @@ class SimulatedModel : public ::testing::TestWithParam<std::string> {
   std::optional<model::Model> model_;
 };
 
-TEST_P(SimulatedModel, ChoosesTheTokensOfItsDefinitionInBf16) { expect_near(kBf16); }
+class InBf16 : public SimulatedModel {};
+TEST_P(InBf16, ChoosesTheTokensOfItsDefinition) { expect_near(kBf16); }
 
 TEST_P(SimulatedModel, IsOffByTheRoundingOfItsValuesAlone) { expect_near(kF32); }
 
@@ -107,12 +108,17 @@ TEST_P(SimulatedModel, IsCertifiedInEveryForm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, SimulatedModel, ::testing::Values("llama-f32", "qwen3-f32", "qwen3-q8_0"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, InBf16, ::testing::Values("llama-f32", "qwen3-f32", "qwen3-q8_0"), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, SimulatedModel,
+                         ::testing::Values("llama-f32", "qwen3-f32", "qwen3-q8_0", "qwen2-f16", "gemma2-f32",
+                                           "gemma3-f32", "gemma4-ple-f32", "granite-f32", "lfm2-f32", "olmo2-f32"),
+                         test_name);
 
 }  // namespace
 }  // namespace tw

@@ -106,7 +106,7 @@ void add_choices(const graph::StepGraph& graph, const Memory& memory, const grap
 const Difference* StepOutcome::worst() const {
   const Difference* worst = nullptr;
   for (const Difference& difference : differences)
-    if (!worst || difference.relative() > worst->relative()) worst = &difference;
+    if (!difference.choice && (!worst || difference.relative() > worst->relative())) worst = &difference;
   return worst;
 }
 
@@ -174,6 +174,7 @@ Result<void> Simulator::State::compare_all(const Form& form, StepOutcome& outcom
     TW_TRY(const std::vector<double> got, values_of(form.memory, tensor.name));
     outcome.differences.push_back(compare(tensor.name, got, reference.at(tensor)));
     outcome.differences.back().op = op;
+    outcome.differences.back().choice = op && std::holds_alternative<graph::ArgMax>(form.graph.at(*op).spec);
     return {};
   };
   for (uint32_t i = 0; i < form.graph.ops.size(); ++i) {

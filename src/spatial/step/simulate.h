@@ -40,7 +40,7 @@ struct StepOutcome {
   uint64_t tiles_loaded = 0;
   uint64_t tiles_stored = 0;
 
-  // The largest relative one of all, and that of a tensor; null when there is none.
+  // The largest relative one of all that are no choices, and that of a tensor; null when there is none.
   [[nodiscard]] const Difference* worst() const;
   [[nodiscard]] const Difference* of(std::string_view tensor) const;
   [[nodiscard]] bool same_choices() const;
