@@ -60,6 +60,24 @@ TEST(LowerStep, OneOpAloneTakesWhatItReadsAsGiven) {
   EXPECT_EQ(step->composition.at(*read).init, Init{GivenInit{}});
 }
 
+TEST(LowerStep, ARelayoutCountsToTheFirstOpThatReadsIt) {
+  // Products of rows are dense; a rotation of rows reads them flat.
+  const graph::ParsedGraph rows = parsed(
+      "graph rows chunk:2\nconst x 2x4\nconst w 4x4\nconst cos 2x2\nconst sin 2x2\ny = matmul(x=x, w=w)\n"
+      "r = rope(x=y, cos=cos, sin=sin) width=4 half=2\ns = rope(x=y, cos=cos, sin=sin) width=4 half=2\n");
+  const Result<LoweredStep> step = lower_step(rows.graph, t4());
+  ASSERT_TRUE(step.ok()) << to_text(step.refusal());
+  ASSERT_EQ(step->ops.size(), 3U);
+  EXPECT_THAT(step->ops[0].relayouts, ElementsAre());
+  EXPECT_THAT(step->ops[1].relayouts, ElementsAre(1));
+  EXPECT_EQ(step->ops[1].first, 1U);
+  EXPECT_EQ(step->ops[1].count, 2U);
+  EXPECT_THAT(step->ops[2].relayouts, ElementsAre());
+  EXPECT_EQ(step->ops[2].first, 3U);
+  EXPECT_EQ(step->composition.sections.size(), 4U);
+  EXPECT_TRUE(certify(step->composition, t4()).ok());
+}
+
 TEST(LowerStep, ARefusalNamesTensorOpAndReason) {
   const graph::ParsedGraph maps = parsed(kMaps);
   EXPECT_THAT(to_text(lower_step(maps.graph, t4(), {.only = "cc"}).refusal()),

@@ -103,6 +103,8 @@ TEST_P(SimulatedModel, IsCertifiedInEveryForm) {
     ASSERT_TRUE(step.ok()) << to_text(form) << ": " << to_text(step.refusal());
     for (const spatial::StepFailure& failure : step->verdict.failures)
       ADD_FAILURE() << to_text(form) << ": " << to_text(step->lowered.composition, failure);
+    for (const std::string& text : recheck(step->lowered.composition, step->target, step->verdict.certificate))
+      ADD_FAILURE() << to_text(form) << ": " << text;
     EXPECT_EQ(step->lowered.ops.size(), step->graph.ops.size());
     for (const spatial::SectionPlacement& shares : step->placement) EXPECT_FALSE(shares.empty());
   }

@@ -2,10 +2,12 @@
 
 #include "spatial/step/simulate.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 
 #include "graph/text.h"
 #include "spatial/lower/testing/op_case.h"
@@ -68,6 +70,42 @@ TEST(Simulate, RefusesAConstantWithoutValues) {
   const Result<FormId> form = simulator.add(maps.graph);
   ASSERT_FALSE(form.ok());
   EXPECT_THAT(to_text(form.refusal()), HasSubstr("a: the constant has no values"));
+}
+
+TEST(Simulate, StatesAreCarriedFromStepToStepAndFormToForm) {
+  // The row of the position is the token's; then the sum of what rows one and two hold is read.
+  constexpr std::string_view kStep =
+      "param tokens {0}\nparam position 1\nconst t 3x4 = [1 2 3 4; 5 6 7 8; -1 0 0 2]\nstate s 4x4\n"
+      "x = rows_gather(table=t, index=tokens)\nset_rows(table=s, src=x, index=position)\n"
+      "a = row_gather(table=s) row=1\nb = row_gather(table=s) row=3\nlogits = elementwise(a=a, b=b) op=add\n"
+      "next = argmax(x=logits)\nio tokens=tokens\nio sequence position=position logits=logits next=next\n";
+  const auto text = [&](std::string_view form, int rows) {
+    return fmt::format("graph carry {}\n", form) + fmt::format(fmt::runtime(kStep), rows);
+  };
+  const graph::ParsedGraph chunk = parsed(text("chunk:2", 2)), decode = parsed(text("decode", 1));
+  Simulator simulator(t4(), decode.constants);
+  const Result<FormId> two = simulator.add(chunk.graph), one = simulator.add(decode.graph);
+  ASSERT_TRUE(two.ok()) << to_text(two.refusal());
+  ASSERT_TRUE(one.ok()) << to_text(one.refusal());
+  const std::vector<std::tuple<FormId, std::vector<int32_t>, uint32_t, int64_t>> steps{
+      {*two, {2, 1}, 1, 4},  // 5 6 7 8 + 0
+      {*one, {3}, 3, 4},     // 5 6 7 8 + -1 0 0 2
+      {*one, {1}, 1, 4},     // 1 2 3 4 + -1 0 0 2
+      {*two, {3, 3}, 1, 4},  // -2 0 0 4
+  };
+  for (const auto& [form, tokens, position, next] : steps) {
+    const uint32_t positions[] = {position};
+    const Result<StepOutcome> outcome = simulator.run(form, tokens, positions);
+    ASSERT_TRUE(outcome.ok()) << to_text(outcome.refusal());
+    ASSERT_EQ(outcome->choices.size(), 1U);
+    EXPECT_EQ(outcome->choices[0].got, next);
+    EXPECT_EQ(outcome->choices[0].margin, 0);
+    for (const Difference& difference : outcome->differences) EXPECT_EQ(difference.difference, 0) << difference.tensor;
+  }
+  const uint32_t far[] = {5};
+  const Result<StepOutcome> past = simulator.run(*one, std::vector<int32_t>{1}, far);
+  ASSERT_FALSE(past.ok());
+  EXPECT_THAT(to_text(past.refusal()), HasSubstr("position"));
 }
 
 // ---- comparing ----
