@@ -93,7 +93,8 @@ BufferId NamedRow::in_tile(const std::string& name) {
 }
 
 BufferId NamedRow::scaled(const std::string& name, uint64_t factor, std::optional<BufferId> more) {
-  const BufferId biased = builder_->scratch(name + "_biased", 1, dtype_, 1), page = builder_->scratch(name, 1, dtype_, 1);
+  const BufferId biased = builder_->scratch(name + "_biased", 1, dtype_, 1),
+                 page = builder_->scratch(name, 1, dtype_, 1);
   GenericStage minus = builder_->compute(name + "_biased", flat(1));
   const Expr value = minus.read(page_, fixed(0));
   minus.write(biased, value - 1.0);
