@@ -4,6 +4,7 @@
 
 #include "spatial/lower/attention_shape.h"
 #include "spatial/lower/flat_build.h"
+#include "spatial/lower/index.h"
 
 namespace tw::spatial::lower {
 
@@ -15,6 +16,7 @@ TensorId declare_operand(Builder& builder, const OpTensor& operand, uint64_t row
 }
 
 BufferId checked_count(Builder& builder, BufferId page, Precision dtype, uint64_t most) {
+  dtype = wider(dtype, builder.dtype(page));
   const BufferId biased = builder.scratch("count_biased", 1, dtype, 1);
   GenericStage bias = builder.compute("count_biased", flat(1));
   const Expr position = bias.read(page, fixed(0));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "spatial/lower/index.h"
+
 namespace tw::spatial::lower {
 namespace {
 
@@ -15,9 +17,12 @@ Result<void> check_extents(const AttentionShape& shape, const OpView& view) {
                                                            {"columns in a key", shape.key_width},
                                                            {"columns in a value", shape.value_width}};
   for (const auto& [what, count] : extents)
-    if (count == 0) return refuse(RefusalKind::Unsupported, view.subject(), fmt::format("attention with 0 {}", what));
+    if (count == 0)
+      return refuse(RefusalKind::Unsupported, view.subject(), fmt::format("attention with 0 {}", what),
+                    "Give it at least one of each.");
   if (shape.windowed() && shape.window.size == 0)
-    return refuse(RefusalKind::Unsupported, view.subject(), "a window of 0 positions keeps nothing");
+    return refuse(RefusalKind::Unsupported, view.subject(), "a window of 0 positions keeps nothing",
+                  "Keep at least one position.");
   return {};
 }
 
@@ -27,14 +32,16 @@ Result<void> bound_rows(AttentionShape& shape, const OpView& view, size_t positi
   if (!view.has(position)) return {};
   if (shape.rows > shape.cached)
     return refuse(RefusalKind::Unsupported, view.subject(),
-                  fmt::format("{} rows do not fit a cache of {} positions", shape.rows, shape.cached));
+                  fmt::format("{} rows do not fit a cache of {} positions", shape.rows, shape.cached),
+                  "Attend fewer rows, or cache more positions.");
   const std::optional<int64_t> literal = literal_of(view[position]);
   shape.bound = literal ? AttentionShape::Bound::Literal : AttentionShape::Bound::Named;
   if (!literal) return {};
   if (*literal < 1 || *literal > static_cast<int64_t>(shape.last_position()))
     return refuse(RefusalKind::Unsupported, view.subject(),
                   fmt::format("position {} of {} rows over {} positions must be 1 to {}", *literal, shape.rows,
-                              shape.cached, shape.last_position()));
+                              shape.cached, shape.last_position()),
+                  "Name a position that leaves room for all rows.");
   shape.position = static_cast<uint64_t>(*literal);
   shape.positions = shape.position + shape.rows - 1;
   return {};
@@ -43,7 +50,8 @@ Result<void> bound_rows(AttentionShape& shape, const OpView& view, size_t positi
 Result<AttentionShape> shape_of(AttentionShape shape, const OpView& view, size_t position = kPosition) {
   if (shape.heads == 0 || shape.kv_heads == 0 || shape.heads % shape.kv_heads != 0)
     return refuse(RefusalKind::Unsupported, view.subject(),
-                  fmt::format("{} query heads cannot share {} key heads evenly", shape.heads, shape.kv_heads));
+                  fmt::format("{} query heads cannot share {} key heads evenly", shape.heads, shape.kv_heads),
+                  "Choose a number of key heads that divides the query heads.");
   shape.rows = view[kQuery].rows;
   shape.key_width = view[kQuery].cols / shape.heads;
   shape.value_width = view[kValues].cols / shape.kv_heads;
@@ -56,15 +64,6 @@ Result<AttentionShape> shape_of(AttentionShape shape, const OpView& view, size_t
 }
 
 }  // namespace
-
-std::optional<int64_t> literal_of(const OpTensor& index) {
-  if (!index.constant) return std::nullopt;
-  const Init init = init_of(index.fill, index.size());
-  if (std::holds_alternative<ZeroInit>(init)) return 0;
-  if (const auto* value = std::get_if<IntegerInit>(&init)) return value->value;
-  if (const auto* table = std::get_if<IntegerValues>(&init)) return table->values->front();
-  return std::nullopt;
-}
 
 uint64_t AttentionShape::left_out(uint64_t count) const {
   switch (window.kind) {

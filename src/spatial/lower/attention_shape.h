@@ -14,9 +14,6 @@ namespace tw::spatial::lower {
 // What a masked score is: below any real one, finite in every float format.
 inline constexpr double kMasked = -1.0e30;
 
-// The contents of a constant one-element index, known while lowering; nothing for what is bound or computed.
-std::optional<int64_t> literal_of(const OpTensor& index);
-
 struct AttentionShape {
   // What says how many positions a row attends: row r attends P + r, or, of a bound that is absent, all.
   enum class Bound : uint8_t { Absent, Literal, Named };

@@ -289,6 +289,15 @@ TEST(Attention, APositionOutsideTheCacheFaultsOrIsRefused) {
       }
 }
 
+TEST(Attention, APositionIsCheckedAsWideAsItIsStored) {
+  for (const uint64_t width : {3, 4}) {
+    OpCase c = attention({.key_width = width, .cached = 7, .position = 5}, width);
+    c.operands[3]->tensor.dtype = Precision::I32;
+    testing::expect_lowers(c, testing::t4(), {16});
+    testing::expect_lowers(c, testing::t16(), {16});
+  }
+}
+
 TEST(Attention, RefusalsNameTheResultAndTheReason) {
   const AttentionSetting whole{.key_width = 4, .cached = 9}, odd{.key_width = 3, .cached = 8};
   const auto refusal = [](const AttentionSetting& setting, const Target& target, RefusalKind kind) {
@@ -345,6 +354,12 @@ TEST(Attention, ShapesOfNothingAreRefused) {
               HasSubstr("0 cached positions"));
   EXPECT_THAT(reason([](graph::Attention&, OpView& view) { view.operands[0]->cols = 0; }),
               HasSubstr("0 columns in a key"));
+
+  const OpCase placed = attention({.cached = 3, .position = 1}, 1);
+  OpView view = view_of(placed, target);
+  view.operands[0]->rows = view.result.rows = 4;
+  EXPECT_THAT(lower(std::get<graph::Attention>(placed.spec), view).refusal().reason,
+              HasSubstr("4 rows do not fit a cache of 3"));
 }
 
 }  // namespace

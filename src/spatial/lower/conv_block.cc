@@ -208,6 +208,11 @@ class ConvRing {
 Result<std::vector<Program>> conv_block(const OpView& op, bool dense_ring) {
   TW_TRY(const Conv c, conv_of(op));
   TW_TRY_VOID(conv_fits_tile(op, c));
+  if (op[0].name == op[1].name)
+    return refuse(
+        RefusalKind::Unsupported, op.subject(),
+        fmt::format("{} is both the {} rows and the weights, which lie in different layouts", op[0].name, c.rows),
+        "Copy one of the two to a tensor of its own.");
   const Cut cut(op, c, dense_ring);
   const auto outputs = [&](uint32_t pages) { return ConvRows(op, c, cut, pages).build(); };
   const auto ring = [&](uint32_t pages) { return ConvRing(op, c, cut, pages).build(); };

@@ -178,10 +178,15 @@ TEST(CausalConv, WhatHasNoFormIsRefused) {
   refused(conv(2, 2, 3), testing::t1(), RefusalKind::Unsupported);
   refused(conv(1, 3, 2), testing::without_reals(), RefusalKind::Missing);
   refused(conv(3, 3, 2), testing::without_reals(), RefusalKind::Missing);
+  OpCase own_weights = conv(3, 3, 2);  // a matrix, and a row of taps
+  own_weights.operands[1] = own_weights.operands[0];
+  refused(own_weights, testing::t4(), RefusalKind::Unsupported);
   refused(conv(1, 3, 4), testing::t4_with(100), RefusalKind::TooLarge);
   refused(conv(5, 3, 4), testing::t4_with(100), RefusalKind::TooLarge);
 
   const Target target = testing::t4();
+  EXPECT_EQ(conv_step_flat(view_of(conv(3, 3, 2), target)).refusal().kind, RefusalKind::Unsupported);
+  EXPECT_EQ(conv_step_matrix(view_of(conv(3, 3, 2), target)).refusal().kind, RefusalKind::Unsupported);
   OpView view = view_of(conv(1, 3, 2), target);
   view.operands[1]->rows = view.operands[2]->rows = 0;
   EXPECT_EQ(lower(graph::CausalConv{}, view).refusal().kind, RefusalKind::Unsupported);

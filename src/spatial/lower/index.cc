@@ -54,10 +54,22 @@ Expr floor_quotient(Expr x, uint64_t by) {
   return floor_div(std::move(x), static_cast<double>(by));
 }
 
+std::optional<int64_t> literal_of(const OpTensor& index) {
+  if (!index.constant) return std::nullopt;
+  const Init init = init_of(index.fill, index.size());
+  if (std::holds_alternative<ZeroInit>(init)) return 0;
+  if (const auto* value = std::get_if<IntegerInit>(&init)) return value->value;
+  if (const auto* table = std::get_if<IntegerValues>(&init)) return table->values->front();
+  return std::nullopt;
+}
+
 Result<RowIndex> row_index(const OpView& op, size_t operand, uint64_t literal, uint64_t admitted) {
-  if (op.has(operand)) return RowIndex{&op[operand], 1, admitted};
-  if (literal >= 1 && literal <= admitted) return RowIndex{nullptr, literal, admitted};
-  return refuse(RefusalKind::Malformed, op.subject(), fmt::format("names row {}, expected 1 to {}", literal, admitted),
+  const std::optional<int64_t> known =
+      op.has(operand) ? literal_of(op[operand]) : std::optional(static_cast<int64_t>(literal));
+  if (!known) return RowIndex{&op[operand], 1, admitted};
+  if (*known >= 1 && *known <= static_cast<int64_t>(admitted))
+    return RowIndex{nullptr, static_cast<uint64_t>(*known), admitted};
+  return refuse(RefusalKind::Malformed, op.subject(), fmt::format("names row {}, expected 1 to {}", *known, admitted),
                 "Name a row of the table.");
 }
 

@@ -37,7 +37,10 @@ struct RowIndex {
 
   [[nodiscard]] uint64_t first() const { return literal - 1; }
 };
-// By operand `operand` when that is there. Refused when the literal is out of range: the section could only fail.
+// The item of an index that is known while lowering: a constant whose fill says it.
+std::optional<int64_t> literal_of(const OpTensor& index);
+// By operand `operand` when that is there; one whose item is known is a literal. Refused when the literal is out of
+// range: the section could only fail.
 Result<RowIndex> row_index(const OpView& op, size_t operand, uint64_t literal, uint64_t admitted);
 
 // The precision of arithmetic on an index operand whose intermediates stay below `span`, or come to the operand itself

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "spatial/sizing.h"
+
 namespace tw::spatial::lower {
 namespace {
 
@@ -9,6 +11,12 @@ template <class Op>
 constexpr bool kHasLowering = requires(const Op& op, const OpView& view) {
   lower(op, view);
 };
+
+// Sections of intermediate results are refused by their names.
+Refusal about(Refusal refusal, std::string_view subject) {
+  refusal.subject = subject;
+  return refusal;
+}
 
 }  // namespace
 
@@ -25,11 +33,11 @@ Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view) {
         }
       },
       spec);
-  if (lowered) return lowered;
-  // Sections of intermediate results are refused by their names.
-  Refusal refusal = lowered.refusal();
-  refusal.subject = view.subject();
-  return refusal;
+  if (!lowered) return about(lowered.refusal(), view.subject());
+  // Forms that choose by size have looked at it already.
+  for (const Program& section : lowered->sections)
+    if (!fits(section, view.target)) return about(too_large(section, view.target), view.subject());
+  return lowered;
 }
 
 }  // namespace tw::spatial::lower

@@ -81,6 +81,13 @@ TEST(LutAttention, APositionOutsideTheCacheFaultsOrIsRefused) {
     }
 }
 
+TEST(LutAttention, APositionIsCheckedAsWideAsItIsStored) {
+  OpCase c = lut({.cached = 4, .position = 3}, 1);
+  c.operands[4]->tensor.dtype = Precision::I16;
+  expect_lowers(c, testing::t4());
+  expect_lowers(c, testing::without_reals());
+}
+
 TEST(LutAttention, WeightsThatSumToNothingAreAFault) {
   OpCase made = lut({}, 1);
   made.operands[3] = integers("e", 1, 16, 1, 0, 1);
@@ -91,6 +98,11 @@ TEST(LutAttention, RefusesWhatNoTargetCanHold) {
   const Refusal narrow =
       expect_refused(lut({.heads = 4, .kv_heads = 2, .cached = 60, .position = 3}, 1), testing::narrow_integers());
   EXPECT_EQ(narrow.kind, RefusalKind::Missing);
+  const OpCase c = lut({}, 1);
+  const Target target = testing::t4();
+  OpView view = testing::view_of(c, target);
+  view.operands[3]->cols = 0;
+  EXPECT_THAT(lower(std::get<graph::LutAttention>(c.spec), view).refusal().reason, HasSubstr("0 weights"));
   Target reals = testing::t4();
   reals.integer_element.reset();
   reals.integer_accumulator.reset();

@@ -117,7 +117,10 @@ Result<std::vector<Program>> norm_streamed(const Norm& norm, const OpView& op, b
 
 Result<std::vector<Program>> norm_narrow(const Norm& norm, const OpView& op) {
   TW_TRY(const Precision element, real_element(op.target, op.subject()));
-  const Reshaped made = as_units(norm, op, op.result.stored(element));
+  Reshaped made = as_units(norm, op, op.result.stored(element));
+  // Sections choose by their result what a tensor without a precision is stored as; these two are made here.
+  made.op.operands[0]->dtype = op[0].stored(element);
+  if (norm.residual) made.norm.residual->dtype = norm.residual->stored(element);
   std::vector<Program> sections;
   const auto move = [&](const OpTensor& from, const OpTensor& to, bool to_dense) -> Result<void> {
     const OpTensor& shape = to_dense ? to : from;

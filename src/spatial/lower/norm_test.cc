@@ -192,6 +192,24 @@ TEST(Norm, SectionsAreAllNeededAndInOrder) {
   }
 }
 
+TEST(Norm, NarrowUnitsAreMovedAsTheyAreStored) {
+  const Target target = testing::t4();
+  for (const OpCase& c : {l2(4, 45, 5), rms(9, 39, 13, kWeight | kResidual)}) {
+    OpView view = testing::view_of(c, target);
+    view.result.dtype = Precision::F32;
+    const Result<Lowered> lowered = lower_op(c.spec, view);
+    ASSERT_TRUE(lowered.ok()) << to_text(lowered.refusal());
+    EXPECT_EQ(lowered->form, "narrow units");
+    expect_equal(Result<std::vector<Program>>(lowered->sections), c, target, {1 << 18});
+  }
+}
+
+TEST(Norm, ASiteThatDoesNotHoldItRefusesIt) {
+  const Refusal refusal = expect_refused(norm(graph::NormKind::Layer, 1, 4, 4, kResidual), testing::t4_with(1024));
+  EXPECT_EQ(refusal.kind, RefusalKind::TooLarge);
+  EXPECT_EQ(refusal.subject, "y");
+}
+
 TEST(Norm, RefusalsAreByName) {
   const Refusal fabric = expect_refused(rms(1, 8), spatial::testing::shipped_target("fabric"));
   EXPECT_EQ(fabric.kind, RefusalKind::Missing);

@@ -177,6 +177,19 @@ TEST(SetRows, ATableThatDoesNotFitASiteIsRefusedFlatAndWrittenInTiles) {
   expect_lowers(named({testing::t4(), 60, 7, 1, "dense row"}, 3), testing::t4_with(2048));
 }
 
+TEST(SetRows, AnIndexThatIsKnownIsALiteral) {
+  for (const Shape& shape : {Shape{testing::t4(), 9, 8, 5, "dense block"}, Shape{testing::t4(), 9, 6, 1, "dense row"},
+                             Shape{testing::t4(), 9, 4, 2, "tile"}, Shape{testing::t4(), 9, 5, 4, "flat"}}) {
+    OpCase c = literal(shape, 0);
+    c.operands[2] = index("i", 1);
+    c.operands[2]->tensor.constant = true;
+    c.operands[2]->tensor.fill = IntegerInit{1};
+    expect_lowers(c, shape.target);
+    c.operands[2]->tensor.fill = IntegerInit{0};
+    EXPECT_EQ(expect_refused(c, shape.target).kind, RefusalKind::Malformed);
+  }
+}
+
 // Several writes of one table in a step: their tables of constants are of different names or of equal contents.
 TEST(SetRows, LiteralsOfOneStepDoNotMeet) {
   const Target target = testing::t4();
