@@ -12,6 +12,7 @@
 #include "spatial/certify/certify.h"
 #include "spatial/certify/recheck.h"
 #include "spatial/lower/lower.h"
+#include "spatial/lower/testing/expect_values.h"
 #include "spatial/testing.h"
 #include "spatial/text.h"
 #include "spatial/validate.h"
@@ -154,7 +155,7 @@ void compare(const std::vector<double>& got, const std::vector<double>& want, bo
     const bool nan = std::isnan(got[i]) || std::isnan(want[i]);
     const bool same = nan ? std::isnan(got[i]) && std::isnan(want[i])
                       : exactly || std::isinf(want[i]) || std::isinf(got[i])
-                          ? got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i])
+                          ? got[i] == want[i] && (fixed_point || std::signbit(got[i]) == std::signbit(want[i]))
                           : std::fabs(got[i] - want[i]) <= tolerance.ulps * unit;
     if (same) continue;
     ++wrong;
@@ -265,16 +266,28 @@ Outcome run(const std::vector<Program>& sections, const OpCase& c, const Target&
   return outcome;
 }
 
+void expect_values(const Outcome& outcome, const OpCase& c, const Target& target, Tolerance tolerance) {
+  Result<Definition> definition = define(c, target);
+  ASSERT_TRUE(definition.ok()) << to_text(definition.refusal());
+  const auto decls = graph::operand_decls(c.spec);
+  std::vector<std::string> names = {view_of(c, target).result.name};
+  for (size_t i = 0; i < decls.size(); ++i)
+    if (decls[i].access == graph::Access::Update && c.operands[i]->tensor.name != names[0])
+      names.push_back(c.operands[i]->tensor.name);
+  for (const std::string& name : names) {
+    const Result<std::vector<double>> got = values_of(outcome.memory, name);
+    ASSERT_TRUE(got.ok()) << to_text(got.refusal());
+    compare(*got, definition->environment.values[name], outcome.exact, outcome.memory.find(name)->tensor.dtype,
+            tolerance);
+  }
+}
+
 void expect_equal(const Result<std::vector<Program>>& sections, const OpCase& c, const Target& target,
                   Tolerance tolerance) {
   ASSERT_TRUE(sections.ok()) << to_text(sections.refusal());
   const Outcome outcome = run(*sections, c, target);
   ASSERT_FALSE(outcome.fault) << evaluate::to_text(*outcome.fault);
-  const Result<std::vector<double>> want = reference(c, target);
-  ASSERT_TRUE(want.ok()) << to_text(want.refusal());
-  const evaluate::Stored* stored = outcome.memory.find(view_of(c, target).result.name);
-  ASSERT_NE(stored, nullptr);
-  compare(outcome.values, *want, outcome.exact, stored->tensor.dtype, tolerance);
+  expect_values(outcome, c, target, tolerance);
 }
 
 void expect_equal(const Result<Program>& section, const OpCase& c, const Target& target, Tolerance tolerance) {
