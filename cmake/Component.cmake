@@ -13,9 +13,26 @@ target_compile_options(tw_test_flags INTERFACE $<$<CONFIG:Release>:-O1>)
 
 # Large headers that many sources read are compiled once: tw_precompiled(TARGET HEADERS ...). GCC then keeps the include
 # of the compiled header in what the cache sees.
+set(tw_pch_flags $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 function(tw_precompiled target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE ${tw_pch_flags})
+endfunction()
+
+# What most sources and most tests read, compiled once for all components: tw_share_precompiled(TARGET tw_headers).
+function(tw_shared_headers name flags)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
+  target_link_libraries(${name} PRIVATE tw_flags fmt::fmt ${flags})
+  tw_precompiled(${name} ${ARGN})
+endfunction()
+set(tw_common_headers <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <span>
+                      <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+tw_shared_headers(tw_headers tw_flags ${tw_common_headers})
+tw_shared_headers(tw_test_headers "tw_test_flags;GTest::gmock" ${tw_common_headers} <gmock/gmock.h> <gtest/gtest.h>)
+function(tw_share_precompiled target headers)
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  target_compile_options(${target} PRIVATE ${tw_pch_flags})
 endfunction()
 
 # What the default target leaves out: `make slow`, `make bench`, `make fuzz`.
@@ -23,7 +40,7 @@ add_custom_target(slow_all)
 add_custom_target(bench_all)
 add_custom_target(fuzz_all)
 
-# tw_component(NAME DEPENDS ...): makes of the *.cc files of the calling folder, by their endings,
+# tw_component(NAME DEPENDS ... PRECOMPILED ...): makes of the *.cc files of the calling folder, by their endings,
 #   *_test.cc         NAME_test         one GoogleTest program, ctest label unit
 #   *_golden_test.cc  NAME_golden_test  one program, label golden: compares with tests/golden or models
 #   *_slow_test.cc    NAME_slow_test    one program, label slow: built by slow_all, not part of `make test`
@@ -31,15 +48,21 @@ add_custom_target(fuzz_all)
 #   X_fuzz.cc         NAME_X_fuzz       one libFuzzer program each, built by fuzz_all when TW_FUZZ is on
 #   *_main.cc         nothing: the folder's CMakeLists.txt makes the program
 #   the rest          tw_NAME           a static library
-# A / in NAME becomes _ in the names of targets. Files are found, so adding one touches no list.
+# A / in NAME becomes _ in the names of targets. Files are found, so adding one touches no list. PRECOMPILED: large headers
+# that the library reads beside the common ones.
 function(tw_component name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PRECOMPILED" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench|main)\\.cc$")
   if(sources)
     add_library(tw_${target} STATIC ${sources})
     target_link_libraries(tw_${target} PUBLIC tw_flags fmt::fmt ${ARG_DEPENDS})
+    if(ARG_PRECOMPILED)
+      tw_precompiled(tw_${target} ${tw_common_headers} ${ARG_PRECOMPILED})
+    else()
+      tw_share_precompiled(tw_${target} tw_headers)
+    endif()
   else()
     add_library(tw_${target} INTERFACE)
     target_link_libraries(tw_${target} INTERFACE tw_flags fmt::fmt ${ARG_DEPENDS})
@@ -74,7 +97,7 @@ function(tw_test_program program component test_name label)
   endif()
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE tw_${component} tw_test_flags GTest::gmock_main)
-  tw_precompiled(${program} <gmock/gmock.h> <gtest/gtest.h>)
+  tw_share_precompiled(${program} tw_test_headers)
   add_test(NAME ${test_name} COMMAND ${program} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${test_name} PROPERTIES LABELS ${label} TIMEOUT 900)
 endfunction()

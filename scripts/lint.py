@@ -33,6 +33,16 @@ def files_of(command, source):
     return sorted({path.resolve() for path in paths if ROOT in path.resolve().parents})
 
 
+def database_of(build):
+    """The compile commands of the build, without GCC's compiled headers, which clang-tidy cannot read: sources include
+    what they need themselves. Written to BUILD/lint too, for clang-tidy."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
+        entry["command"] = re.sub(r"-include \S*/cmake_pch\.hxx ", "", entry["command"])
+    (build / "lint" / "compile_commands.json").write_text(json.dumps(entries, indent=1))
+    return entries
+
+
 def state_of(command, source):
     digest = hashlib.sha256(command.encode())
     for path in [ROOT / ".clang-tidy", *files_of(command, source)]:
@@ -48,7 +58,7 @@ def lint(build, command, source):
         return error.stderr
     if stamp.exists():
         return ""
-    result = subprocess.run([CLANG_TIDY, "-p", str(build), "--quiet", str(source)], capture_output=True, text=True,
+    result = subprocess.run([CLANG_TIDY, "-p", str(build / "lint"), "--quiet", str(source)], capture_output=True, text=True,
                             check=False)
     if result.returncode == 0:
         stamp.touch()
@@ -67,7 +77,7 @@ def main():
     (build / "lint").mkdir(exist_ok=True)
     work, failed = {}, 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for entry in json.loads((build / "compile_commands.json").read_text()):
+        for entry in database_of(build):
             source = pathlib.Path(entry["file"])
             if ROOT in source.parents:
                 work[pool.submit(lint, build, entry["command"], source)] = source

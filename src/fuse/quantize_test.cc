@@ -65,8 +65,8 @@ TEST_P(Quantizations, StoreTheFormsThatAreRead) {
   EXPECT_EQ(outcome.fired.size(), GetParam().quantized ? 1U : 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Quantizations, ::testing::ValuesIn(kCases), [](const auto& info) {
-  std::string name(info.param.what);
+INSTANTIATE_TEST_SUITE_P(Forms, Quantizations, ::testing::ValuesIn(kCases), [](const auto& tested) {
+  std::string name(tested.param.what);
   for (char& c : name) c = c == ' ' ? '_' : c;
   return name;
 });
@@ -74,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(Forms, Quantizations, ::testing::ValuesIn(kCases), [](c
 TEST(Quantizations, OfAProducerThatTheLaneRefusesAreMissedWithItsReason) {
   graph::StepGraph step;
   Outcome outcome;
-  const std::string body = std::string(kValues) + "n = row_norm(x=x, weight=g)\ny = matmul(x=n, w=w1)";
+  std::string body(kValues);
+  body += "n = row_norm(x=x, weight=g)\ny = matmul(x=n, w=w1)";
   QuantizeOptions options;
   options.explain = true;
   const auto launches = with_quantizations(lifted("decode", body, step), Without("rmsnorm"), options, outcome);

@@ -94,7 +94,8 @@ class Parser {
     if (kind.is_word("zero") || kind.is_word("given") || kind.is_word("external")) {
       TW_TRY_VOID(in_.advance());
       if (kind.is_word("zero")) return Init{ZeroInit{}};
-      return kind.is_word("given") ? Init{GivenInit{}} : Init{ExternalInit{}};
+      if (kind.is_word("given")) return Init{GivenInit{}};
+      return Init{ExternalInit{}};
     }
     const auto follows = [&](std::string_view word) { return kind.is_word(word); };
     if (!follows("real") && !follows("integer") && !follows("reals") && !follows("integers"))

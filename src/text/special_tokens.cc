@@ -84,7 +84,7 @@ class Resolver {
     out_.add_eos = vocabulary_.add_eos.value_or(kind.add_eos);
     if ((flags & kForceBos) != 0 && !out_.add_bos) {
       out_.add_bos = true;
-      out_.notes.push_back("Models of this pre-tokenizer need a BOS token, so one is added whatever the file says.");
+      out_.notes.emplace_back("Models of this pre-tokenizer need a BOS token, so one is added whatever the file says.");
     }
     TW_TRY_VOID(settle(out_.add_bos, out_.bos, vocabulary_.add_bos, "bos"));
     return settle(out_.add_eos, out_.eos, vocabulary_.add_eos, "eos");
