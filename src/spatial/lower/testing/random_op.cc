@@ -438,7 +438,7 @@ RandomOp causal_conv(Draw& draw) {
 RandomOp decay(Draw& draw) {
   const CaseOperand x = tensor(draw, "x", false, -4, 4);
   CaseOperand bias = draw.real("bias", 1, x.tensor.cols), rate = draw.real("rate", 1, x.tensor.cols, -2, 0);
-  same(draw, bias, rate);
+  same(draw, rate, bias);
   return {{graph::Decay{}, {x, bias, rate}}, {}, 16};
 }
 
@@ -522,6 +522,7 @@ std::vector<Target> random_op_targets() {
           spatial::testing::shipped_target("fabric"),
           small,
           tight,
+          tiny,
           without_reals(),
           narrow_integers()};
 }
