@@ -18,8 +18,12 @@ SectionFigures figures_of(const Program& section) {
 }
 
 Result<Examined> examine(graph::StepGraph graph, const Target& target, const LowerOptions& options) {
-  Examined made{.graph = std::move(graph), .target = target};
-  TW_TRY(made.lowered, lower_step(made.graph, target, options));
+  TW_TRY(LoweredStep lowered, lower_step(graph, target, options));
+  return examine(std::move(graph), std::move(lowered), target);
+}
+
+Examined examine(graph::StepGraph graph, LoweredStep lowered, const Target& target) {
+  Examined made{.graph = std::move(graph), .target = target, .lowered = std::move(lowered)};
   const Composition& step = made.lowered.composition;
   made.verdict = certify(step, target);
   made.failed.resize(step.sections.size());

@@ -37,5 +37,7 @@ struct Examined {
   [[nodiscard]] const Program& program(uint32_t section) const { return lowered.composition.sections[section].program; }
 };
 Result<Examined> examine(graph::StepGraph graph, const Target& target, const LowerOptions& options = {});
+// A step that was lowered for the target, or for a larger one of its tile.
+Examined examine(graph::StepGraph graph, LoweredStep lowered, const Target& target);
 
 }  // namespace tw::spatial::step

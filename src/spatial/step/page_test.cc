@@ -24,12 +24,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Examined examined(Target target = lower::testing::t4()) {
+Examined examined() {
   const Result<graph::ParsedGraph> graph = graph::parse(
       "graph maps decode\nconst a 1x20\nconst m 6x5\n\"b<1>\" = scale(x=a) factor=2\nc = activate(x=m) kind=silu\n",
       "test");
   EXPECT_TRUE(graph.ok()) << to_text(graph.refusal());
-  Result<Examined> step = examine(graph->graph, target);
+  Result<Examined> step = examine(graph->graph, lower::testing::t4());
   EXPECT_TRUE(step.ok()) << to_text(step.refusal());
   return std::move(*step);
 }
@@ -76,7 +76,8 @@ TEST(Page, SaysFormSitesBuffersEdgesAndChecks) {
 }
 
 TEST(Page, ShowsWhatHasNoCertificate) {
-  const Examined step = examined(lower::testing::t4_with(64));
+  Examined roomy = examined();
+  const Examined step = examine(std::move(roomy.graph), std::move(roomy.lowered), lower::testing::t4_with(64));
   ASSERT_FALSE(step.verdict.ok());
   const std::string html = page(step);
   expect_nested(html);
