@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/human_text.h"
 #include "base/result.h"
 #include "gguf/checkpoint.h"
 #include "graph/step_graph.h"
@@ -60,10 +61,5 @@ const std::atomic<bool>& interrupted();
 void end_early();
 
 void print_json(const nlohmann::ordered_json& json);
-
-// "3.4 MiB".
-std::string human_bytes(uint64_t bytes);
-// "3.25 M".
-std::string human_count(uint64_t count);
 
 }  // namespace tw::cli

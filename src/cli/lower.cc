@@ -14,14 +14,13 @@ namespace tw::cli {
 namespace {
 
 struct LowerFlags {
-  SpatialFlags spatial;
-  std::optional<std::string> form;
-  std::string op, folder;
+  ExamineFlags examined;
+  std::string folder;
   bool json = false;
 };
 
 Result<int> lower(const LowerFlags& flags) {
-  TW_TRY(const spatial::step::Examined step, examine_step(flags.spatial, flags.form, flags.op));
+  TW_TRY(const spatial::step::Examined step, examine(flags.examined));
   if (!flags.folder.empty()) TW_TRY_VOID(spatial::step::write_files(step, flags.folder));
   if (flags.json) {
     print_json(spatial::step::listing_json(step));
@@ -35,9 +34,7 @@ Result<int> lower(const LowerFlags& flags) {
 
 Action add_lower(CLI::App& app) {
   auto flags = std::make_shared<LowerFlags>();
-  flags->spatial.add_to(app);
-  app.add_option("--form", flags->form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
-  app.add_option("--op", flags->op, "Only the op that makes the tensor of this name");
+  flags->examined.add_to(app);
   app.add_option("-o,--output", flags->folder,
                  "Write the programs as text and JSON, and the certificates, into this folder");
   app.add_flag("--json", flags->json, "Print as JSON");

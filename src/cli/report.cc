@@ -17,14 +17,13 @@ namespace tw::cli {
 namespace {
 
 struct ReportFlags {
-  SpatialFlags spatial;
-  std::optional<std::string> form;
-  std::string op, file;
+  ExamineFlags examined;
+  std::string file;
 };
 
 Result<int> report(const ReportFlags& flags) {
   if (flags.file.empty()) return refuse(RefusalKind::Usage, "-o", "is missing", "Name the HTML file to write.");
-  TW_TRY(const spatial::step::Examined step, examine_step(flags.spatial, flags.form, flags.op));
+  TW_TRY(const spatial::step::Examined step, examine(flags.examined));
   const std::string page = spatial::step::page(step);
   errno = 0;
   std::ofstream file(flags.file, std::ios::binary | std::ios::trunc);
@@ -41,9 +40,7 @@ Result<int> report(const ReportFlags& flags) {
 
 Action add_report(CLI::App& app) {
   auto flags = std::make_shared<ReportFlags>();
-  flags->spatial.add_to(app);
-  app.add_option("--form", flags->form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
-  app.add_option("--op", flags->op, "Only the op that makes the tensor of this name");
+  flags->examined.add_to(app);
   app.add_option("-o,--output", flags->file, "The HTML file to write");
   app.footer(
       "Example:\n"

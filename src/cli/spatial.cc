@@ -86,12 +86,17 @@ Result<graph::StepGraph> StepSource::step_of_rows(uint32_t rows) const {
 
 const graph::Constants& StepSource::constants() const { return model_ ? model_->constants() : graph_->constants; }
 
-Result<spatial::step::Examined> examine_step(const SpatialFlags& flags, const std::optional<std::string>& form,
-                                             const std::string& op) {
-  TW_TRY(const spatial::Target target, target_of(flags));
-  TW_TRY(const StepSource source, StepSource::open(flags));
-  TW_TRY(graph::StepGraph graph, source.step(form));
-  return spatial::step::examine(std::move(graph), target, {.only = op});
+void ExamineFlags::add_to(CLI::App& app) {
+  spatial.add_to(app);
+  app.add_option("--form", form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
+  app.add_option("--op", op, "Only the op that makes the tensor of this name");
+}
+
+Result<spatial::step::Examined> examine(const ExamineFlags& flags) {
+  TW_TRY(const spatial::Target target, target_of(flags.spatial));
+  TW_TRY(const StepSource source, StepSource::open(flags.spatial));
+  TW_TRY(graph::StepGraph graph, source.step(flags.form));
+  return spatial::step::examine(std::move(graph), target, {.only = flags.op});
 }
 
 }  // namespace tw::cli

@@ -51,8 +51,14 @@ class StepSource {
   std::optional<graph::ParsedGraph> graph_;
 };
 
-// Lowered and looked at, as `lower` and `report` show it. `op` as LowerOptions::only.
-Result<spatial::step::Examined> examine_step(const SpatialFlags& flags, const std::optional<std::string>& form,
-                                             const std::string& op);
+// What `lower` and `report` look at: one form of the step, or one op of it.
+struct ExamineFlags {
+  SpatialFlags spatial;
+  std::optional<std::string> form;
+  std::string op;
+
+  void add_to(CLI::App& app);
+};
+Result<spatial::step::Examined> examine(const ExamineFlags& flags);
 
 }  // namespace tw::cli

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/human_text.h"
+
 namespace tw::spatial::step {
 namespace {
 
@@ -84,14 +86,6 @@ std::string counted(uint64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-std::string bytes_text(uint64_t bytes) {
-  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
 std::string bar(uint64_t part, uint64_t whole, std::string_view title) {
   const double percent = whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   return fmt::format("<span class=\"bar\" title=\"{}\"><span{} style=\"width:{:.1f}%\"></span></span>", escaped(title),
@@ -138,7 +132,7 @@ std::string flow(const Program& program, const std::vector<EdgeEvidence>& edges)
         "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#7aa7d0\" stroke-width=\"1.5\"><title>{}: {} an item, "
         "{} each</title></line>",
         x1, y1, x2, y2, escaped(program.at(edge.buffer).name), counted(edge.pushes, "page"),
-        bytes_text(program.page_bytes(edge.buffer)));
+        human_bytes(program.page_bytes(edge.buffer)));
   }
   for (size_t s = 0; s < boxes.size(); ++s) {
     const Stage& stage = program.stages[s];

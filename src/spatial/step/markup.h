@@ -17,8 +17,6 @@ namespace tw::spatial::step {
 std::string escaped(std::string_view text);
 // "1 tile", "3 tiles".
 std::string counted(uint64_t count, std::string_view thing);
-// "1499136" as "1464.0 KiB".
-std::string bytes_text(uint64_t bytes);
 
 // A bar that is `part` of `whole` full, with a sentence for who points at it.
 std::string bar(uint64_t part, uint64_t whole, std::string_view title);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/human_text.h"
 #include "spatial/names.h"
 #include "spatial/step/listing.h"
 #include "spatial/step/markup.h"
@@ -43,7 +44,7 @@ std::string edges_table(const Program& program, const Certificate& certificate) 
     const uint64_t bytes = edge.pushes * program.page_bytes(edge.buffer);
     table.row({name_of(program.at(edge.producer).name), name_of(program.at(edge.buffer).name),
                name_of(program.at(edge.consumer).name), number(edge.pushes), number(bytes),
-               bytes_text(bytes * program.work.items.size())});
+               human_bytes(bytes * program.work.items.size())});
   }
   return table.text();
 }
@@ -54,7 +55,7 @@ std::string tensors_table(const Program& program) {
     const uint64_t tiles = grid_of(tensor, program.tile).tiles();
     table.row({name_of(tensor.name), std::string(enum_name(tensor.role)),
                fmt::format("{} x {} {}{}", tensor.rows, tensor.cols, name(tensor.dtype), tensor.flat() ? ", flat" : ""),
-               number(tiles), bytes_text(tiles * program.tile.size() * bytes_of(tensor.dtype))});
+               number(tiles), human_bytes(tiles * program.tile.size() * bytes_of(tensor.dtype))});
   }
   return table.text();
 }
@@ -110,8 +111,9 @@ std::string section_part(const Examined& step, const LoweredOp& op, uint32_t sec
       name_of(program.name), relayout ? "<span class=\"tag\">relayout</span> " : "", counted(figures.items, "item"),
       counted(sites, "site"),
       bar(figures.footprint, step.target.local_bytes,
-          fmt::format("{} of {} of local memory", bytes_text(figures.footprint), bytes_text(step.target.local_bytes))),
-      bytes_text(figures.footprint), counted(figures.tiles_loaded, "tile"), counted(figures.tiles_stored, "tile"),
+          fmt::format("{} of {} of local memory", human_bytes(figures.footprint),
+                      human_bytes(step.target.local_bytes))),
+      human_bytes(figures.footprint), counted(figures.tiles_loaded, "tile"), counted(figures.tiles_stored, "tile"),
       verdict_text(step.failed[section].empty()));
   text += fmt::format("<p>Numbers: {}. Sums in {}.</p>\n",
                       program.claim.exact ? "exact, the definition bit for bit" : escaped(program.claim.reason),
@@ -151,7 +153,7 @@ std::string target_part(const Target& target) {
   table.row({"description", escaped(target.description)});
   table.row({"sites", fmt::format("{} x {}", target.site_rows, target.site_cols)});
   table.row({"tile", fmt::format("{} x {}", target.tile.rows, target.tile.cols)});
-  table.row({"local memory of a site", bytes_text(target.local_bytes)});
+  table.row({"local memory of a site", human_bytes(target.local_bytes)});
   table.row({"largest computed page", counted(target.accumulator_tiles, "tile")});
   if (target.real_element)
     table.row({"reals", fmt::format("{}, summed in {}", name(*target.real_element), name(*target.real_accumulator))});

@@ -89,8 +89,6 @@ TEST(Page, ShowsWhatHasNoCertificate) {
 
 TEST(Page, MarkupIsEscapedAndNumbersReadWell) {
   EXPECT_EQ(escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
-  EXPECT_EQ(bytes_text(12), "12 bytes");
-  EXPECT_EQ(bytes_text(1499136), "1.4 MiB");
   EXPECT_EQ(counted(1, "tile"), "1 tile");
   EXPECT_EQ(counted(0, "tile"), "0 tiles");
   EXPECT_THAT(bar(3, 2, "x"), HasSubstr("over"));
