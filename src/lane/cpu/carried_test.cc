@@ -25,6 +25,7 @@ TEST(Conv, SiluAndLengthOverARing) {
                                              {300, 4, 21, 0},
                                              {512, 2, 6, 256},
                                              {640, 4, 3, 320},
+                                             {1024, 4, 37, 128},
                                              {20, 16, 18, 20}}) {
     const uint64_t sequences = 2;
     const auto x = random.values(sequences * rows * chan), w = random.values(taps * chan),
@@ -124,7 +125,11 @@ TEST(Delta, EveryFormEqualsTheFormula) {
                               {2, 2, 50, 2, 1, true, Modulo, graph::GateKind::Silu},
                               {3, 1, 128, 40, 1, false, Modulo, graph::GateKind::Silu},
                               {2, 1, 96, 9, 2, true, Grouped, graph::GateKind::Silu},
-                              {1, 1, 1041, 2, 1, false, Modulo, graph::GateKind::Silu}}) {
+                              {1, 1, 1041, 2, 1, false, Modulo, graph::GateKind::Silu},
+                              {3, 1, 40, 1, 2, false, Modulo, graph::GateKind::Silu},
+                              {2, 2, 72, 1, 3, true, Grouped, graph::GateKind::Silu},
+                              {4, 2, 128, 1, 2, false, Modulo, graph::GateKind::Silu},
+                              {2, 1, 256, 6, 1, false, Modulo, graph::GateKind::Silu}}) {
     const uint64_t m = p.sequences * p.rows, keys = m * p.key_heads * p.d, values = m * p.value_heads * p.d;
     const float spread = 1 / std::sqrt(static_cast<float>(p.d));
     const auto q = random.values(keys, spread), k = random.values(keys, spread), v = random.values(values),
