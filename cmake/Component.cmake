@@ -11,20 +11,16 @@ target_include_directories(tw_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 add_library(tw_test_flags INTERFACE)
 target_compile_options(tw_test_flags INTERFACE $<$<CONFIG:Release>:-O1>)
 
-# Large headers that many sources read are compiled once: tw_precompiled(TARGET HEADERS ...). GCC then keeps the include
-# of the compiled header in what the cache sees.
+# GCC keeps the include of a compiled header in what the cache sees.
 set(tw_pch_flags $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-function(tw_precompiled target)
-  target_precompile_headers(${target} PRIVATE ${ARGN})
-  target_compile_options(${target} PRIVATE ${tw_pch_flags})
-endfunction()
 
 # What most sources and most tests read, compiled once for all components: tw_share_precompiled(TARGET tw_headers).
 function(tw_shared_headers name flags)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "")
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cc)
   target_link_libraries(${name} PRIVATE tw_flags fmt::fmt ${flags})
-  tw_precompiled(${name} ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  target_compile_options(${name} PRIVATE ${tw_pch_flags})
 endfunction()
 set(tw_common_headers <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <span>
                       <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
@@ -40,7 +36,7 @@ add_custom_target(slow_all)
 add_custom_target(bench_all)
 add_custom_target(fuzz_all)
 
-# tw_component(NAME DEPENDS ... PRECOMPILED ...): makes of the *.cc files of the calling folder, by their endings,
+# tw_component(NAME DEPENDS ...): makes of the *.cc files of the calling folder, by their endings,
 #   *_test.cc         NAME_test         one GoogleTest program, ctest label unit
 #   *_golden_test.cc  NAME_golden_test  one program, label golden: compares with tests/golden or models
 #   *_slow_test.cc    NAME_slow_test    one program, label slow: built by slow_all, not part of `make test`
@@ -48,21 +44,16 @@ add_custom_target(fuzz_all)
 #   X_fuzz.cc         NAME_X_fuzz       one libFuzzer program each, built by fuzz_all when TW_FUZZ is on
 #   *_main.cc         nothing: the folder's CMakeLists.txt makes the program
 #   the rest          tw_NAME           a static library
-# A / in NAME becomes _ in the names of targets. Files are found, so adding one touches no list. PRECOMPILED: large headers
-# that the library reads beside the common ones.
+# A / in NAME becomes _ in the names of targets. Files are found, so adding one touches no list.
 function(tw_component name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PRECOMPILED" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   string(REPLACE "/" "_" target ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench|main)\\.cc$")
   if(sources)
     add_library(tw_${target} STATIC ${sources})
     target_link_libraries(tw_${target} PUBLIC tw_flags fmt::fmt ${ARG_DEPENDS})
-    if(ARG_PRECOMPILED)
-      tw_precompiled(tw_${target} ${tw_common_headers} ${ARG_PRECOMPILED})
-    else()
-      tw_share_precompiled(tw_${target} tw_headers)
-    endif()
+    tw_share_precompiled(tw_${target} tw_headers)
   else()
     add_library(tw_${target} INTERFACE)
     target_link_libraries(tw_${target} INTERFACE tw_flags fmt::fmt ${ARG_DEPENDS})

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/verb.h"
 
@@ -47,30 +48,6 @@ constexpr std::string_view kFooter =
     "Results go to stdout, everything else to stderr.\n"
     "Exit codes: 0 fine, 1 refused or failed, 2 usage, 130 interrupted.";
 
-// CLI11 reads an empty word as 0 and lets a whole number wrap; both are refused before it converts.
-std::string check_whole_number(const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return {};
-  return fmt::format("\"{}\" was given, a whole number from 0 on was expected", text);
-}
-std::string check_given(const std::string& text) { return text.empty() ? "an empty text was given" : std::string{}; }
-std::string check_number(const std::string& text) {
-  return text.empty() ? "nothing was given, a number was expected" : std::string{};
-}
-
-// A name or a file cannot be empty (a shell's variable that is not set is); these texts can.
-constexpr std::string_view kMayBeEmpty[] = {"PROMPT", "--prompt", "--stop"};
-
-void check_values(CLI::App& verb) {
-  for (CLI::Option* option : verb.get_options()) {
-    const bool may_be_empty = std::ranges::count(kMayBeEmpty, option->get_name()) != 0;
-    if (option->get_type_name() == "TEXT" && !may_be_empty) option->check(CLI::Validator(check_given, ""));
-    if (option->get_type_name() == "UINT") option->check(CLI::Validator(check_whole_number, ""));
-    if (option->get_type_name() == "FLOAT") option->check(CLI::Validator(check_number, ""));
-  }
-}
-
 int report(const Refusal& refusal) {
   std::fflush(stdout);
   fmt::print(stderr, "tilewright: {}\n", to_text(refusal));
@@ -81,23 +58,16 @@ int report(const Refusal& refusal) {
 }  // namespace
 
 int run_app(int argc, const char* const* argv) {
-  CLI::App app("Tilewright compiles a language model's forward step and runs it.", "tilewright");
-  app.footer(std::string(kFooter));
-  app.set_version_flag("--version", TW_VERSION);
-  app.require_subcommand(1);
-  std::vector<std::pair<CLI::App*, Action>> actions;
-  for (const VerbRow& verb : kVerbs) {
-    CLI::App* sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
-    actions.emplace_back(sub, verb.setup(*sub));
-    check_values(*sub);
+  CommandLine line("Tilewright compiles a language model's forward step and runs it.", "tilewright", TW_VERSION,
+                   std::string(kFooter));
+  std::vector<std::pair<Verb, Action>> actions;
+  for (const VerbRow& row : kVerbs) {
+    const Verb verb = line.add_verb(std::string(row.name), std::string(row.summary));
+    actions.emplace_back(verb, row.setup(verb));
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? kFine : kUsage;
-  }
-  for (const auto& [sub, action] : actions) {
-    if (!sub->parsed()) continue;
+  if (const std::optional<int> code = line.parse(argc, argv)) return *code;
+  for (const auto& [verb, action] : actions) {
+    if (!verb.given()) continue;
     // What the machine does to us ends the request with a message, not with a trace.
     try {
       const Result<int> code = action();
@@ -110,7 +80,7 @@ int run_app(int argc, const char* const* argv) {
       return report(refuse(RefusalKind::TooLarge, "memory", "the machine has not enough of it for this",
                            "Try a shorter context (-c), a smaller model or fewer sequences."));
     } catch (const std::exception& error) {
-      return report(refuse(RefusalKind::Io, sub->get_name(), error.what()));
+      return report(refuse(RefusalKind::Io, verb.name(), error.what()));
     }
   }
   return kUsage;

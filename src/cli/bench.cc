@@ -209,20 +209,20 @@ Result<int> bench(const BenchFlags& flags) {
 
 }  // namespace
 
-Action add_bench(CLI::App& app) {
+Action add_bench(const Verb& verb) {
   auto flags = std::make_shared<BenchFlags>();
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint");
-  app.add_option("-m,--model", flags->model, "The same as MODEL");
-  app.add_option("--pp", flags->prompt, "Tokens of the prompt that is timed (0: none)")->capture_default_str();
-  app.add_option("--tg", flags->decode, "Tokens decoded one after the other (0: none)")->capture_default_str();
-  app.add_option("-d,--depth", flags->depth, "Tokens in the cache before the timed ones; their values mean nothing")
-      ->capture_default_str();
-  app.add_option("--sequences", flags->sequences, "Sequences decoded in lock step, 1 to 64; rates count all tokens")
-      ->capture_default_str();
-  app.add_option("-r,--repetitions", flags->repeats, "Timed runs; the median is shown")->capture_default_str();
-  flags->engine.add_to(app);
-  flags->profile.add_to(app);
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("MODEL", flags->model, "A GGUF checkpoint");
+  verb.option("-m,--model", flags->model, "The same as MODEL");
+  verb.option("--pp", flags->prompt, "Tokens of the prompt that is timed (0: none)").shows_default();
+  verb.option("--tg", flags->decode, "Tokens decoded one after the other (0: none)").shows_default();
+  verb.option("-d,--depth", flags->depth, "Tokens in the cache before the timed ones; their values mean nothing")
+      .shows_default();
+  verb.option("--sequences", flags->sequences, "Sequences decoded in lock step, 1 to 64; rates count all tokens")
+      .shows_default();
+  verb.option("-r,--repetitions", flags->repeats, "Timed runs; the median is shown").shows_default();
+  flags->engine.add_to(verb);
+  flags->profile.add_to(verb);
+  verb.flag("--json", flags->json, "Print as JSON");
   return [flags] { return bench(*flags); };
 }
 

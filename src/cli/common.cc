@@ -48,21 +48,18 @@ Result<gguf::Checkpoint> open_model(const std::string& given) {
   return gguf::Checkpoint::open(path);
 }
 
-void EngineFlags::add_to(CLI::App& app) {
-  app.add_option("-t,--threads", threads, "Threads (0: one a core)")->capture_default_str();
-  app.add_option("-c,--ctx-size", context, "Positions a sequence can hold (0: the model's own, at most 4096)")
-      ->capture_default_str();
-  app.add_option("-b,--batch-size", chunk, "The most rows of a prompt taken in one step, 1 to 512")
-      ->capture_default_str();
-  app.add_option("--numerics", numerics,
-                 "How products read activations: int8 (one 8-bit word), int8x2 (two), precise (f32, sums in f64)")
-      ->capture_default_str();
-  app.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
-  app.add_option("--cache", cache, "Storage of keys and values: f32, f16 (default: f16 with int8, else f32)");
-  app.add_option("--state", state, "Storage of the memories of delta rules: f32, bf16")->capture_default_str();
-  app.add_option("--hold", held, "Rules of fusion to hold back, by name, or all (never changes a result)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+void EngineFlags::add_to(const Verb& verb) {
+  verb.option("-t,--threads", threads, "Threads (0: one a core)").shows_default();
+  verb.option("-c,--ctx-size", context, "Positions a sequence can hold (0: the model's own, at most 4096)")
+      .shows_default();
+  verb.option("-b,--batch-size", chunk, "The most rows of a prompt taken in one step, 1 to 512").shows_default();
+  verb.option("--numerics", numerics,
+              "How products read activations: int8 (one 8-bit word), int8x2 (two), precise (f32, sums in f64)")
+      .shows_default();
+  verb.option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
+  verb.option("--cache", cache, "Storage of keys and values: f32, f16 (default: f16 with int8, else f32)");
+  verb.option("--state", state, "Storage of the memories of delta rules: f32, bf16").shows_default();
+  verb.option("--hold", held, "Rules of fusion to hold back, by name, or all (never changes a result)").takes_list();
 }
 
 Result<runtime::EngineOptions> EngineFlags::options() const {

@@ -2,8 +2,6 @@
 
 // Flags and small services that several verbs share.
 
-#include <CLI/CLI.hpp>
-
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +13,7 @@
 
 #include "base/human_text.h"
 #include "base/result.h"
+#include "cli/command_line.h"
 #include "gguf/checkpoint.h"
 #include "graph/step_graph.h"
 #include "runtime/engine.h"
@@ -37,7 +36,7 @@ struct EngineFlags {
   std::string state = "f32";
   std::vector<std::string> held;
 
-  void add_to(CLI::App& app);
+  void add_to(const Verb& verb);
   // Numerics, cache and instruction set by name.
   [[nodiscard]] Result<runtime::EngineOptions> options() const;
 };

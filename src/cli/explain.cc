@@ -171,20 +171,19 @@ Result<int> explain(const ExplainFlags& flags) {
 
 }  // namespace
 
-Action add_explain(CLI::App& app) {
+Action add_explain(const Verb& verb) {
   auto flags = std::make_shared<ExplainFlags>();
-  flags->plan.add_to(app);
-  CLI::Option* why =
-      app.add_option("--why", flags->why, "Which launch computes this op (number or result), and by which rules");
-  CLI::Option* why_not =
-      app.add_option("--why-not", flags->why_not, "Where this rule did not fire, and what kept it from it");
-  app.add_option("--at", flags->at, "With --why-not: only where this op (number or result) is")->needs(why_not);
-  CLI::Option* diff =
-      app.add_option("--diff", flags->diff, "Two plans to compare, each FORM or FORM-RULE with a rule held back")
-          ->expected(2);
-  why->excludes(why_not)->excludes(diff);
-  why_not->excludes(diff);
-  app.footer(
+  flags->plan.add_to(verb);
+  const Option why =
+      verb.option("--why", flags->why, "Which launch computes this op (number or result), and by which rules");
+  const Option why_not =
+      verb.option("--why-not", flags->why_not, "Where this rule did not fire, and what kept it from it");
+  verb.option("--at", flags->at, "With --why-not: only where this op (number or result) is").needs(why_not);
+  const Option diff =
+      verb.option("--diff", flags->diff, "Two plans to compare, each FORM or FORM-RULE with a rule held back").takes(2);
+  why.excludes(why_not).excludes(diff);
+  why_not.excludes(diff);
+  verb.footer(
       "Examples:\n"
       "  tilewright explain\n"
       "  tilewright explain --why blk.0.q_rope\n"

@@ -64,20 +64,20 @@ Result<int> print_graph(const GraphFlags& flags) {
   return kFine;
 }
 
-std::shared_ptr<GraphFlags> add_flags(CLI::App& app) {
+std::shared_ptr<GraphFlags> add_flags(const Verb& verb) {
   auto flags = std::make_shared<GraphFlags>();
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint");
-  app.add_option("-m,--model", flags->model, "The same as MODEL");
-  app.add_option("--form", flags->form, "decode, chunk:M, chunk:M:all or batch:B")->capture_default_str();
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("MODEL", flags->model, "A GGUF checkpoint");
+  verb.option("-m,--model", flags->model, "The same as MODEL");
+  verb.option("--form", flags->form, "decode, chunk:M, chunk:M:all or batch:B").shows_default();
+  verb.flag("--json", flags->json, "Print as JSON");
   return flags;
 }
 
 }  // namespace
 
-Action add_graph(CLI::App& app) {
-  auto flags = add_flags(app);
-  app.add_option("-c,--ctx-size", flags->engine.context, "Positions a sequence can hold")->capture_default_str();
+Action add_graph(const Verb& verb) {
+  auto flags = add_flags(verb);
+  verb.option("-c,--ctx-size", flags->engine.context, "Positions a sequence can hold").shows_default();
   return [flags] { return print_graph(*flags); };
 }
 

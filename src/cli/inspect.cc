@@ -173,11 +173,11 @@ Result<int> inspect(const InspectFlags& flags) {
 
 }  // namespace
 
-Action add_inspect(CLI::App& app) {
+Action add_inspect(const Verb& verb) {
   auto flags = std::make_shared<InspectFlags>();
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint");
-  app.add_option("-m,--model", flags->model, "The same as MODEL");
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("MODEL", flags->model, "A GGUF checkpoint");
+  verb.option("-m,--model", flags->model, "The same as MODEL");
+  verb.flag("--json", flags->json, "Print as JSON");
   return [flags] { return inspect(*flags); };
 }
 

@@ -88,20 +88,20 @@ Result<int> logits(const LogitsFlags& flags) {
 
 }  // namespace
 
-Action add_logits(CLI::App& app) {
+Action add_logits(const Verb& verb) {
   auto flags = std::make_shared<LogitsFlags>();
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint");
-  app.add_option("-m,--model", flags->model, "The same as MODEL");
-  auto* tokens = app.add_option("--tokens", flags->tokens, "Token ids: 1,2,3");
-  auto* text = app.add_option("-p,--prompt", flags->text, "Text to take the tokens from");
-  tokens->excludes(text);
-  app.add_option("--last", flags->last, "How many of the last tokens to give logits of (all when there are fewer)")
-      ->capture_default_str();
-  app.add_option("-o,--output", flags->out, "Write the logits here: rows of little-endian f32");
-  flags->engine.add_to(app);
-  app.add_option("--chunk", flags->engine.chunk, "The same as -b: the most rows taken in one step")
-      ->excludes(app.get_option("--batch-size"));
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("MODEL", flags->model, "A GGUF checkpoint");
+  verb.option("-m,--model", flags->model, "The same as MODEL");
+  const Option tokens = verb.option("--tokens", flags->tokens, "Token ids: 1,2,3");
+  const Option text = verb.option("-p,--prompt", flags->text, "Text to take the tokens from");
+  tokens.excludes(text);
+  verb.option("--last", flags->last, "How many of the last tokens to give logits of (all when there are fewer)")
+      .shows_default();
+  verb.option("-o,--output", flags->out, "Write the logits here: rows of little-endian f32");
+  flags->engine.add_to(verb);
+  verb.option("--chunk", flags->engine.chunk, "The same as -b: the most rows taken in one step")
+      .excludes(verb.named("--batch-size"));
+  verb.flag("--json", flags->json, "Print as JSON");
   return [flags] { return logits(*flags); };
 }
 

@@ -32,13 +32,13 @@ Result<int> lower(const LowerFlags& flags) {
 
 }  // namespace
 
-Action add_lower(CLI::App& app) {
+Action add_lower(const Verb& verb) {
   auto flags = std::make_shared<LowerFlags>();
-  flags->examined.add_to(app);
-  app.add_option("-o,--output", flags->folder,
-                 "Write the programs as text and JSON, and the certificates, into this folder");
-  app.add_flag("--json", flags->json, "Print as JSON");
-  app.footer(
+  flags->examined.add_to(verb);
+  verb.option("-o,--output", flags->folder,
+              "Write the programs as text and JSON, and the certificates, into this folder");
+  verb.flag("--json", flags->json, "Print as JSON");
+  verb.footer(
       "Example:\n"
       "  tilewright lower examples/int8_mlp.graph --target tensix --op a_scaled\n"
       "Of each op: the form that was chosen and the condition that chose it. Of each section: work items and the\n"

@@ -28,9 +28,9 @@ Result<int> print_plan(const PlanFlags& flags) {
 
 }  // namespace
 
-Action add_plan(CLI::App& app) {
+Action add_plan(const Verb& verb) {
   auto flags = std::make_shared<PlanFlags>();
-  flags->add_to(app);
+  flags->add_to(verb);
   return [flags] { return print_plan(*flags); };
 }
 

@@ -4,12 +4,12 @@
 
 namespace tw::cli {
 
-void PlanFlags::add_to(CLI::App& app) {
-  app.add_option("MODEL", model, "A GGUF checkpoint");
-  app.add_option("-m,--model", model, "The same as MODEL");
-  app.add_option("--form", form, "decode, chunk:M, chunk:M:all or batch:B")->capture_default_str();
-  app.add_flag("--json", json, "Print as JSON");
-  engine.add_to(app);
+void PlanFlags::add_to(const Verb& verb) {
+  verb.option("MODEL", model, "A GGUF checkpoint");
+  verb.option("-m,--model", model, "The same as MODEL");
+  verb.option("--form", form, "decode, chunk:M, chunk:M:all or batch:B").shows_default();
+  verb.flag("--json", json, "Print as JSON");
+  engine.add_to(verb);
 }
 
 Result<model::Model> load_model(const PlanFlags& flags) {

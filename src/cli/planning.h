@@ -17,7 +17,7 @@ struct PlanFlags {
   EngineFlags engine;
   bool json = false;
 
-  void add_to(CLI::App& app);
+  void add_to(const Verb& verb);
 };
 
 // Reads metadata and tensor table of a model, no weights.

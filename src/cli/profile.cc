@@ -176,11 +176,11 @@ std::string limits_text(const Limits& limits) {
       limits.read / 1e9, limits.most_read / 1e9, limits.peak() / 1e9, limits.dots.bytes / 1e9);
 }
 
-void ProfileFlags::add_to(CLI::App& app) {
-  app.add_flag("--profile{kinds}", profile,
-               "Where the time goes, by kind of launch; --profile=launches: by each launch too");
-  app.add_option("--trace", trace,
-                 "Write the first steps to a file that ui.perfetto.dev and chrome://tracing show, a track a thread");
+void ProfileFlags::add_to(const Verb& verb) {
+  verb.flag("--profile{kinds}", profile,
+            "Where the time goes, by kind of launch; --profile=launches: by each launch too");
+  verb.option("--trace", trace,
+              "Write the first steps to a file that ui.perfetto.dev and chrome://tracing show, a track a thread");
 }
 
 Result<void> ProfileFlags::check() const {

@@ -48,7 +48,7 @@ std::string limits_text(const Limits& limits);
 // --profile[=launches] --trace FILE
 struct ProfileFlags {
   std::string profile, trace;
-  void add_to(CLI::App& app);
+  void add_to(const Verb& verb);
   [[nodiscard]] Result<void> check() const;
   [[nodiscard]] bool on() const { return !profile.empty() || !trace.empty(); }
 };

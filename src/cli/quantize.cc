@@ -43,12 +43,12 @@ Result<int> quantize(const QuantizeFlags& flags) {
 
 }  // namespace
 
-Action add_quantize(CLI::App& app) {
+Action add_quantize(const Verb& verb) {
   auto flags = std::make_shared<QuantizeFlags>();
-  app.add_option("IN", flags->in, "The checkpoint to read")->required();
-  app.add_option("OUT", flags->out, "The file to write")->required();
-  app.add_option("FORMAT", flags->format, "Q8_0, Q4_0, Q4_K, Q6_K, MXFP4, F16, ... or a mixture: Q4_K_M")->required();
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("IN", flags->in, "The checkpoint to read").required();
+  verb.option("OUT", flags->out, "The file to write").required();
+  verb.option("FORMAT", flags->format, "Q8_0, Q4_0, Q4_K, Q6_K, MXFP4, F16, ... or a mixture: Q4_K_M").required();
+  verb.flag("--json", flags->json, "Print as JSON");
   return [flags] { return quantize(*flags); };
 }
 

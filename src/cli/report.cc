@@ -38,11 +38,11 @@ Result<int> report(const ReportFlags& flags) {
 
 }  // namespace
 
-Action add_report(CLI::App& app) {
+Action add_report(const Verb& verb) {
   auto flags = std::make_shared<ReportFlags>();
-  flags->examined.add_to(app);
-  app.add_option("-o,--output", flags->file, "The HTML file to write");
-  app.footer(
+  flags->examined.add_to(verb);
+  verb.option("-o,--output", flags->file, "The HTML file to write");
+  verb.footer(
       "Example:\n"
       "  tilewright report examples/int8_mlp.graph --target tensix -o step.html\n"
       "One page that needs nothing else: every op with its sections, the grid of sites, stages, buffers and how full\n"

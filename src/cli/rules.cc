@@ -103,11 +103,11 @@ Result<int> print_rules(const RulesFlags& flags) {
 
 }  // namespace
 
-Action add_rules(CLI::App& app) {
+Action add_rules(const Verb& verb) {
   auto flags = std::make_shared<RulesFlags>();
-  app.add_flag("--families", flags->families, "How often each rule fires on a small model of every family");
-  auto* markdown = app.add_flag("--markdown", flags->markdown, "Print as the rows of a table");
-  app.add_flag("--json", flags->json, "Print as JSON")->excludes(markdown);
+  verb.flag("--families", flags->families, "How often each rule fires on a small model of every family");
+  const Option markdown = verb.flag("--markdown", flags->markdown, "Print as the rows of a table");
+  verb.flag("--json", flags->json, "Print as JSON").excludes(markdown);
   return [flags] { return print_rules(*flags); };
 }
 

@@ -31,21 +31,18 @@ struct RunFlags {
   runtime::Request request;
 };
 
-void add_sampling(CLI::App& app, runtime::Sampling& s) {
-  app.add_option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token")->capture_default_str();
-  app.add_option("--top-k", s.top_k, "Keep this many of the likeliest tokens (0: all)")->capture_default_str();
-  app.add_option("--top-p", s.top_p, "Keep the fewest tokens whose probabilities reach this (1: all)")
-      ->capture_default_str();
-  app.add_option("--min-p", s.min_p, "Keep tokens at least this likely, next to the likeliest (0: all)")
-      ->capture_default_str();
-  app.add_option("--repeat-penalty", s.repeat_penalty, "Above 1: what was said lately becomes less likely")
-      ->capture_default_str();
-  app.add_option("--presence-penalty", s.presence_penalty, "Taken off the logit of a token seen lately")
-      ->capture_default_str();
-  app.add_option("--frequency-penalty", s.frequency_penalty, "Taken off for every time it was seen lately")
-      ->capture_default_str();
-  app.add_option("--repeat-last-n", s.penalty_window, "How many tokens are lately")->capture_default_str();
-  app.add_option("-s,--seed", s.seed, "The same seed gives the same text, on every machine")->capture_default_str();
+void add_sampling(const Verb& verb, runtime::Sampling& s) {
+  verb.option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token").shows_default();
+  verb.option("--top-k", s.top_k, "Keep this many of the likeliest tokens (0: all)").shows_default();
+  verb.option("--top-p", s.top_p, "Keep the fewest tokens whose probabilities reach this (1: all)").shows_default();
+  verb.option("--min-p", s.min_p, "Keep tokens at least this likely, next to the likeliest (0: all)").shows_default();
+  verb.option("--repeat-penalty", s.repeat_penalty, "Above 1: what was said lately becomes less likely")
+      .shows_default();
+  verb.option("--presence-penalty", s.presence_penalty, "Taken off the logit of a token seen lately").shows_default();
+  verb.option("--frequency-penalty", s.frequency_penalty, "Taken off for every time it was seen lately")
+      .shows_default();
+  verb.option("--repeat-last-n", s.penalty_window, "How many tokens are lately").shows_default();
+  verb.option("-s,--seed", s.seed, "The same seed gives the same text, on every machine").shows_default();
 }
 
 Result<std::string> prompt_of(const RunFlags& flags) {
@@ -208,26 +205,26 @@ Result<int> run(RunFlags flags) {
 
 }  // namespace
 
-Action add_run(CLI::App& app) {
+Action add_run(const Verb& verb) {
   auto flags = std::make_shared<RunFlags>();
   flags->request.max_tokens = 200;
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint (default: the story model that ships with the project)");
-  app.add_option("PROMPT", flags->prompt, "The text to continue");
-  app.add_option("-m,--model", flags->model_option, "The same as MODEL");
-  auto* prompt = app.add_option("-p,--prompt", flags->prompt_option, "The same as PROMPT");
-  auto* file = app.add_option("-f,--file", flags->prompt_file, "Read the prompt from a file (-: standard input)");
-  auto* batch = app.add_option("--batch", flags->batch_file, "Run every line of a file as a prompt, in lock step");
-  prompt->excludes(file)->excludes(batch);
-  file->excludes(batch);
-  app.add_option("-n,--predict", flags->request.max_tokens, "The most tokens to make")->capture_default_str();
-  app.add_option("--stop", flags->request.stop, "End where this text appears (may be given several times)");
-  app.add_flag("--ignore-eos", flags->request.ignore_end, "Go on past the end of a text");
-  add_sampling(app, flags->request.sampling);
-  flags->engine.add_to(app);
-  flags->profile.add_to(app);
-  app.add_flag("--no-display-prompt", flags->hide_prompt, "Print what was made, not the prompt");
-  app.add_flag("-q,--quiet", flags->quiet, "No closing line");
-  app.add_flag("--json", flags->json, "Print text, tokens and speeds as JSON at the end");
+  verb.option("MODEL", flags->model, "A GGUF checkpoint (default: the story model that ships with the project)");
+  verb.option("PROMPT", flags->prompt, "The text to continue");
+  verb.option("-m,--model", flags->model_option, "The same as MODEL");
+  const Option prompt = verb.option("-p,--prompt", flags->prompt_option, "The same as PROMPT");
+  const Option file = verb.option("-f,--file", flags->prompt_file, "Read the prompt from a file (-: standard input)");
+  const Option batch = verb.option("--batch", flags->batch_file, "Run every line of a file as a prompt, in lock step");
+  prompt.excludes(file).excludes(batch);
+  file.excludes(batch);
+  verb.option("-n,--predict", flags->request.max_tokens, "The most tokens to make").shows_default();
+  verb.option("--stop", flags->request.stop, "End where this text appears (may be given several times)");
+  verb.flag("--ignore-eos", flags->request.ignore_end, "Go on past the end of a text");
+  add_sampling(verb, flags->request.sampling);
+  flags->engine.add_to(verb);
+  flags->profile.add_to(verb);
+  verb.flag("--no-display-prompt", flags->hide_prompt, "Print what was made, not the prompt");
+  verb.flag("-q,--quiet", flags->quiet, "No closing line");
+  verb.flag("--json", flags->json, "Print text, tokens and speeds as JSON at the end");
   return [flags] { return run(*flags); };
 }
 

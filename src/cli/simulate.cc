@@ -179,19 +179,19 @@ Result<int> simulate(const SimulateFlags& flags) {
 
 }  // namespace
 
-Action add_simulate(CLI::App& app) {
+Action add_simulate(const Verb& verb) {
   auto flags = std::make_shared<SimulateFlags>();
-  flags->spatial.add_to(app);
-  auto* tokens =
-      app.add_option("--tokens", flags->tokens, "Token ids: 1,2,3 (of a graph they count from 1, as the graph does)");
-  auto* text = app.add_option("-p,--prompt", flags->text, "Text to take the tokens from");
-  tokens->excludes(text);
-  app.add_option("--chunk", flags->chunk, "The most rows of the prompt taken in one step (32; of a graph its own)");
-  app.add_option("--steps", flags->steps, "Decode steps after the prompt, each with the token the target chose")
-      ->capture_default_str();
-  app.add_flag("--every", flags->every, "Say of every result and state how far it is off");
-  app.add_flag("--json", flags->json, "Print as JSON");
-  app.footer(
+  flags->spatial.add_to(verb);
+  const Option tokens =
+      verb.option("--tokens", flags->tokens, "Token ids: 1,2,3 (of a graph they count from 1, as the graph does)");
+  const Option text = verb.option("-p,--prompt", flags->text, "Text to take the tokens from");
+  tokens.excludes(text);
+  verb.option("--chunk", flags->chunk, "The most rows of the prompt taken in one step (32; of a graph its own)");
+  verb.option("--steps", flags->steps, "Decode steps after the prompt, each with the token the target chose")
+      .shows_default();
+  verb.flag("--every", flags->every, "Say of every result and state how far it is off");
+  verb.flag("--json", flags->json, "Print as JSON");
+  verb.footer(
       "Example:\n"
       "  tilewright simulate model.gguf --target tensix -p \"Once upon a time\" --steps 4 -c 64\n"
       "The step is run bit by bit as the target would run it, and beside it in double precision, as the ops are\n"

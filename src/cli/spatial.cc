@@ -32,12 +32,12 @@ Result<bool> is_checkpoint(const std::filesystem::path& path) {
 
 }  // namespace
 
-void SpatialFlags::add_to(CLI::App& app) {
-  app.add_option("MODEL|GRAPH", source, "A GGUF checkpoint, or a step graph as text");
-  app.add_option("-T,--target", target,
-                 fmt::format("A spatial target: {}, or the path of a target's file",
-                             fmt::join(spatial::target_names(targets_folder()), ", ")));
-  app.add_option("-c,--ctx-size", context, "Positions a sequence can hold (0: the model's own, at most 4096)");
+void SpatialFlags::add_to(const Verb& verb) {
+  verb.option("MODEL|GRAPH", source, "A GGUF checkpoint, or a step graph as text");
+  verb.option("-T,--target", target,
+              fmt::format("A spatial target: {}, or the path of a target's file",
+                          fmt::join(spatial::target_names(targets_folder()), ", ")));
+  verb.option("-c,--ctx-size", context, "Positions a sequence can hold (0: the model's own, at most 4096)");
 }
 
 Result<spatial::Target> target_of(const SpatialFlags& flags) {
@@ -86,10 +86,10 @@ Result<graph::StepGraph> StepSource::step_of_rows(uint32_t rows) const {
 
 const graph::Constants& StepSource::constants() const { return model_ ? model_->constants() : graph_->constants; }
 
-void ExamineFlags::add_to(CLI::App& app) {
-  spatial.add_to(app);
-  app.add_option("--form", form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
-  app.add_option("--op", op, "Only the op that makes the tensor of this name");
+void ExamineFlags::add_to(const Verb& verb) {
+  spatial.add_to(verb);
+  verb.option("--form", form, "Of a model: decode (the default), chunk:M, chunk:M:all or batch:B");
+  verb.option("--op", op, "Only the op that makes the tensor of this name");
 }
 
 Result<spatial::step::Examined> examine(const ExamineFlags& flags) {

@@ -2,13 +2,12 @@
 
 // What the verbs about spatial targets share: a model or a graph file as the source of steps, and the target.
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "cli/command_line.h"
 #include "gguf/checkpoint.h"
 #include "graph/text.h"
 #include "model/model.h"
@@ -21,7 +20,7 @@ struct SpatialFlags {
   std::string source, target;
   std::optional<uint32_t> context;
 
-  void add_to(CLI::App& app);
+  void add_to(const Verb& verb);
 };
 
 // The target that --target names: a shipped one, or a file.
@@ -57,7 +56,7 @@ struct ExamineFlags {
   std::optional<std::string> form;
   std::string op;
 
-  void add_to(CLI::App& app);
+  void add_to(const Verb& verb);
 };
 Result<spatial::step::Examined> examine(const ExamineFlags& flags);
 

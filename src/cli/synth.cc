@@ -53,19 +53,18 @@ Result<int> synth(const SynthFlags& flags) {
 
 }  // namespace
 
-Action add_synth(CLI::App& app) {
+Action add_synth(const Verb& verb) {
   auto flags = std::make_shared<SynthFlags>();
-  app.add_option("--arch", flags->spec.architecture,
-                 fmt::format("The architecture: {}", fmt::join(model::Model::known_architectures(), ", ")));
-  app.add_option("--shape", flags->spec.shape, "A named shape, or key=value,... over the architecture's toy shape");
-  app.add_option("--format", flags->spec.format, "Format of the matrices: Q8_0, Q4_K, Q4_K_M, F16, ...")
-      ->capture_default_str();
-  app.add_option("--seed", flags->spec.seed, "The same seed gives the same file")->capture_default_str();
-  app.add_flag("--holes", flags->spec.holes,
-               "Leave all weights zero, in a file that takes no room for them: to look at plans of large models");
-  app.add_option("-o,--output", flags->out, "The file to write");
-  app.add_flag("--list", flags->list, "List the named shapes");
-  app.add_flag("--json", flags->json, "Print as JSON");
+  verb.option("--arch", flags->spec.architecture,
+              fmt::format("The architecture: {}", fmt::join(model::Model::known_architectures(), ", ")));
+  verb.option("--shape", flags->spec.shape, "A named shape, or key=value,... over the architecture's toy shape");
+  verb.option("--format", flags->spec.format, "Format of the matrices: Q8_0, Q4_K, Q4_K_M, F16, ...").shows_default();
+  verb.option("--seed", flags->spec.seed, "The same seed gives the same file").shows_default();
+  verb.flag("--holes", flags->spec.holes,
+            "Leave all weights zero, in a file that takes no room for them: to look at plans of large models");
+  verb.option("-o,--output", flags->out, "The file to write");
+  verb.flag("--list", flags->list, "List the named shapes");
+  verb.flag("--json", flags->json, "Print as JSON");
   return [flags] { return synth(*flags); };
 }
 

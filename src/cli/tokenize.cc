@@ -50,16 +50,16 @@ Result<int> tokenize(const TokenizeFlags& flags) {
 
 }  // namespace
 
-Action add_tokenize(CLI::App& app) {
+Action add_tokenize(const Verb& verb) {
   auto flags = std::make_shared<TokenizeFlags>();
-  app.add_option("MODEL", flags->model, "A GGUF checkpoint");
-  app.add_option("-m,--model", flags->model, "The same as MODEL");
-  auto* text = app.add_option("-p,--prompt", flags->text, "The text");
-  auto* file = app.add_option("-f,--file", flags->file, "Read the text from a file (-: standard input)");
-  text->excludes(file);
-  app.add_flag("--no-special", flags->no_special, "Add no special tokens, and read none in the text");
-  auto* ids = app.add_flag("--ids", flags->ids, "Print the ids alone, on one line");
-  app.add_flag("--json", flags->json, "Print ids and pieces as JSON")->excludes(ids);
+  verb.option("MODEL", flags->model, "A GGUF checkpoint");
+  verb.option("-m,--model", flags->model, "The same as MODEL");
+  const Option text = verb.option("-p,--prompt", flags->text, "The text");
+  const Option file = verb.option("-f,--file", flags->file, "Read the text from a file (-: standard input)");
+  text.excludes(file);
+  verb.flag("--no-special", flags->no_special, "Add no special tokens, and read none in the text");
+  const Option ids = verb.flag("--ids", flags->ids, "Print the ids alone, on one line");
+  verb.flag("--json", flags->json, "Print ids and pieces as JSON").excludes(ids);
   return [flags] { return tokenize(*flags); };
 }
 
