@@ -10,64 +10,58 @@ namespace tw::lane::cpu {
 // The largest magnitude of a block by its bits: order free, and a NaN is larger than infinity.
 template <class S>
 TW_INLINE inline float block_max(typename S::V low, typename S::V high) {
-  int32_t lane[16];
-  S::istore(lane, S::imax(S::bits(S::abs(low)), S::bits(S::abs(high))));
-  int32_t best = lane[0];
-  for (int i = 1; i < 16; ++i) best = lane[i] > best ? lane[i] : best;
-  return __builtin_bit_cast(float, best);
+  return S::most_bits(S::from_bits(S::imax(S::bits(S::abs(low)), S::bits(S::abs(high)))));
 }
 
+// The high words of 16 values, (v + 128) >> 8, and the low words that go with them.
 template <class S>
-TW_INLINE inline int32_t lanes_sum(typename S::I v) {
-  int32_t lane[16];
-  S::istore(lane, v);
-  uint32_t total = 0;
-  for (int i = 0; i < 16; ++i) total += static_cast<uint32_t>(lane[i]);
-  return static_cast<int32_t>(total);
+TW_INLINE inline typename S::I high_words(typename S::I v) {
+  return S::template isar<8>(S::iadd(v, S::iset(128)));
+}
+template <class S>
+TW_INLINE inline typename S::I low_words(typename S::I v, typename S::I high) {
+  return S::isub(v, S::template ishl<8>(high));
 }
 
-// One half of a block: 16 values v = rint(x * factor), split into words.
+// Block `block` of `to` from the values of its halves.
 template <class S>
-struct QuantHalf {
-  typename S::I high, low;
-};
-template <class S>
-TW_INLINE inline QuantHalf<S> quantize_half(const QuantView& to, uint64_t at, typename S::V x, float factor,
-                                            int words) {
-  const auto v = S::to_int(S::mul(x, S::set(factor)));
-  S::store_i16(to.wide + at, v);
-  if (words == 1) {
-    S::store_i8(to.high + at, v);
-    return {v, v};
-  }
-  const auto high = S::template isar<8>(S::iadd(v, S::iset(128)));
-  const auto low = S::isub(v, S::template ishl<8>(high));
-  S::store_i8(to.high + at, high);
-  S::store_i8(to.low + at, low);
-  return {high, low};
-}
-
-// Block `block` of `to` from up to 32 values.
-template <class S>
-TW_INLINE inline void quantize_block(const float* x, uint64_t count, const QuantView& to, uint64_t block, int words) {
+TW_INLINE inline void quantize_block(typename S::V low, typename S::V high, const QuantView& to, uint64_t block,
+                                     int words) {
   const float steps = words == 1 ? 127.0f : 32512.0f;
-  const auto low = count >= 16 ? S::load(x) : S::load(x, static_cast<int>(count));
-  auto high = S::zero();
-  if (count == 32) high = S::load(x + 16);
-  if (count > 16 && count < 32) high = S::load(x + 16, static_cast<int>(count - 16));
   const float largest = block_max<S>(low, high);
   const bool empty = largest < 0x1p-100f;
-  const float factor = empty ? 0.0f : steps / largest;
+  const auto factor = S::set(empty ? 0.0f : steps / largest);
   to.scale[block] = empty ? 0.0f : largest / steps;
-  const auto first = quantize_half<S>(to, block * kQuantBlock, low, factor, words);
-  const auto second = quantize_half<S>(to, block * kQuantBlock + 16, high, factor, words);
-  to.sum_high[block] = lanes_sum<S>(S::iadd(first.high, second.high));
+  const uint64_t at = block * kQuantBlock;
+  const auto first = S::to_int(S::mul(low, factor));
+  const auto second = S::to_int(S::mul(high, factor));
+  S::store_i16(to.wide + at, first);
+  S::store_i16(to.wide + at + 16, second);
+  to.sum_half[block] = S::isum(first);
   if (words == 1) {
-    to.sum_half[block] = lanes_sum<S>(first.high);
-  } else {
-    to.sum_half[block] = lanes_sum<S>(S::iadd(S::template ishl<8>(first.high), first.low));
-    to.sum_low[block] = lanes_sum<S>(S::iadd(first.low, second.low));
+    S::store_i8(to.high + at, first);
+    S::store_i8(to.high + at + 16, second);
+    to.sum_high[block] = S::isum(S::iadd(first, second));
+    return;
   }
+  const auto first_high = high_words<S>(first), second_high = high_words<S>(second);
+  const auto first_low = low_words<S>(first, first_high), second_low = low_words<S>(second, second_high);
+  S::store_i8(to.high + at, first_high);
+  S::store_i8(to.high + at + 16, second_high);
+  S::store_i8(to.low + at, first_low);
+  S::store_i8(to.low + at + 16, second_low);
+  to.sum_high[block] = S::isum(S::iadd(first_high, second_high));
+  to.sum_low[block] = S::isum(S::iadd(first_low, second_low));
+}
+
+// From the first `count` values at x, 1 to 32.
+template <class S>
+TW_INLINE inline void quantize_block(const float* x, uint64_t count, const QuantView& to, uint64_t block, int words) {
+  const auto part = [x, count](uint64_t first) {
+    if (count >= first + 16) return S::load(x + first);
+    return count > first ? S::load(x + first, static_cast<int>(count - first)) : S::zero();
+  };
+  quantize_block<S>(part(0), part(16), to, block, words);
 }
 
 template <class S>

@@ -7,14 +7,15 @@
 //   V  16 floats      I  16 int32      M  16 truths      B  64 bytes (also read as 32 int16)
 // Floats: zero() set(x) load(p) load(p, n) store(p, v) store(p, v, n) add sub mul div sqrt neg abs
 //   fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b; min(a, b) = a < b ? a : b
-//   greater less (false on NaN), select(m, a, b), first(v) (lane 0), tree(v) (the last four halvings of a lane tree),
-//   most(v) (the largest lane; which NaN or zero wins is not said)
+//   greater less (false on NaN), select(m, a, b), leading(n, a, b) (the first n lanes, 0 to 16, of a, the rest of b),
+//   first(v) (lane 0), tree(v) (the last four halvings of a lane tree), most(v) (the largest lane; which NaN or zero
+//   wins is not said), most_bits(v) (the lane whose bits are the largest int32)
 //   Pointers need no alignment. load(p, n) reads the first n < 16 values only and fills with +0; store(p, v, n) writes
 //   only the first n. transpose(from, to): to[16 i + j] = from[16 j + i], 16 x 16, apart.
 // 16-bit storage: load_f16 store_f16 load_bf16 store_bf16, each also with n; narrowing rounds to nearest even.
 // Integers (wrapping): izero iset iload istore iadd isub imul iand ior ixor imax ishl<n> ishr<n> isar<n>
-//   igreater iselect; to_float(i), to_int(v) (nearest even; NaN and out of range give INT32_MIN), bits, from_bits
-//   load_i8 load_u8 load_i16 (16 values widened); store_i8 store_i16 (low bits kept)
+//   igreater iselect; isum(i) (of all lanes); to_float(i), to_int(v) (nearest even; NaN and out of range give
+//   INT32_MIN), bits, from_bits load_i8 load_u8 load_i16 (16 values widened); store_i8 store_i16 (low bits kept)
 // Bytes: bload(p) (64 bytes) bset4(x) (the 4 bytes of x in every lane) bset1(byte) band bor bxor bshr16<n> bshl16<n>
 // (as
 //   int16) badd bsub (as bytes, wrapping) blookup(table, i) (table: 16 bytes; the low 4 bits of i, whose top bit is 0)

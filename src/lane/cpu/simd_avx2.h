@@ -61,6 +61,7 @@ struct Avx2 {
   TW_SIMD M greater(V x, V y) { return {_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)}; }
   TW_SIMD M less(V x, V y) { return greater(y, x); }
   TW_SIMD V select(M m, V x, V y) { return {_mm256_blendv_ps(y.a, x.a, m.a), _mm256_blendv_ps(y.b, x.b, m.b)}; }
+  TW_SIMD V leading(int n, V x, V y) { return select(from_bits(lanes(n)), x, y); }
   TW_SIMD float first(V x) { return _mm256_cvtss_f32(x.a); }
   TW_SIMD float tree(V x) {
     const __m256 eight = _mm256_add_ps(x.a, x.b);
@@ -73,6 +74,13 @@ struct Avx2 {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+  TW_SIMD float most_bits(V x) {
+    const I i = bits(x);
+    const __m256i eight = _mm256_max_epi32(i.a, i.b);
+    const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1))));
   }
 
   // ---- 16-bit storage ----
@@ -136,6 +144,12 @@ struct Avx2 {
   }
   TW_SIMD M igreater(I x, I y) { return from_bits({_mm256_cmpgt_epi32(x.a, y.a), _mm256_cmpgt_epi32(x.b, y.b)}); }
   TW_SIMD I iselect(M m, I x, I y) { return bits(select(m, from_bits(x), from_bits(y))); }
+  TW_SIMD int32_t isum(I x) {
+    const __m256i eight = _mm256_add_epi32(x.a, x.b);
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+  }
   TW_SIMD V to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
   TW_SIMD I to_int(V x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
   TW_SIMD I bits(V x) { return {_mm256_castps_si256(x.a), _mm256_castps_si256(x.b)}; }

@@ -58,6 +58,7 @@ struct TW_AVX512_NAME {
   TW_SIMD M greater(V x, V y) { return {_mm512_cmp_ps_mask(x.v, y.v, _CMP_GT_OQ)}; }
   TW_SIMD M less(V x, V y) { return greater(y, x); }
   TW_SIMD V select(M m, V x, V y) { return {_mm512_mask_blend_ps(m.m, y.v, x.v)}; }
+  TW_SIMD V leading(int n, V x, V y) { return {_mm512_mask_blend_ps(lanes(n), y.v, x.v)}; }
   TW_SIMD float first(V x) { return _mm_cvtss_f32(_mm512_castps512_ps128(x.v)); }
   TW_SIMD float tree(V x) {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x.v), _mm512_extractf32x8_ps(x.v, 1));
@@ -70,6 +71,12 @@ struct TW_AVX512_NAME {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+  TW_SIMD float most_bits(V x) {
+    const __m256i eight = _mm256_max_epi32(low_half(bits(x)), high_half(bits(x)));
+    const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1))));
   }
 
   // ---- 16-bit storage ----
@@ -132,6 +139,12 @@ struct TW_AVX512_NAME {
   }
   TW_SIMD M igreater(I x, I y) { return {_mm512_cmpgt_epi32_mask(x.v, y.v)}; }
   TW_SIMD I iselect(M m, I x, I y) { return {_mm512_mask_blend_epi32(m.m, y.v, x.v)}; }
+  TW_SIMD int32_t isum(I x) {
+    const __m256i eight = _mm256_add_epi32(low_half(x), high_half(x));
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+  }
   TW_SIMD V to_float(I x) { return {_mm512_cvtepi32_ps(x.v)}; }
   TW_SIMD I to_int(V x) { return {_mm512_cvtps_epi32(x.v)}; }
   TW_SIMD I bits(V x) { return {_mm512_castps_si512(x.v)}; }
@@ -198,6 +211,8 @@ struct TW_AVX512_NAME {
  private:
   static constexpr __mmask64 kEven = 0x5555555555555555;
   TW_SIMD __mmask16 lanes(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+  TW_SIMD __m256i low_half(I x) { return _mm256_castps_si256(_mm512_castps512_ps256(from_bits(x).v)); }
+  TW_SIMD __m256i high_half(I x) { return _mm256_castps_si256(_mm512_extractf32x8_ps(from_bits(x).v, 1)); }
   TW_SIMD __m256i words(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
   TW_SIMD __m128i sixteen(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 };

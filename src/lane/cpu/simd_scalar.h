@@ -83,6 +83,16 @@ struct Scalar {
     for (int i = 1; i < 16; ++i) best = a.v[i] > best ? a.v[i] : best;
     return best;
   }
+  TW_SIMD V leading(int n, V a, V b) {
+    for (int i = n; i < 16; ++i) a.v[i] = b.v[i];
+    return a;
+  }
+  TW_SIMD float most_bits(V a) {
+    const I lanes = bits(a);
+    int32_t best = lanes.v[0];
+    for (int i = 1; i < 16; ++i) best = lanes.v[i] > best ? lanes.v[i] : best;
+    return __builtin_bit_cast(float, best);
+  }
 
   // ---- 16-bit storage ----
   TW_SIMD V load_f16(const uint16_t* p) { return load_f16(p, 16); }
@@ -136,6 +146,11 @@ struct Scalar {
   }
   TW_SIMD M igreater(I a, I b) { return {a.v > b.v}; }
   TW_SIMD I iselect(M m, I a, I b) { return {m.v != 0 ? a.v : b.v}; }
+  TW_SIMD int32_t isum(I a) {
+    uint32_t total = 0;
+    for (int i = 0; i < 16; ++i) total += word(a).v[i];
+    return static_cast<int32_t>(total);
+  }
   TW_SIMD V to_float(I a) { return {__builtin_convertvector(a.v, Floats)}; }
   TW_SIMD I to_int(V a) {
     I r;

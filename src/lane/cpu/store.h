@@ -68,9 +68,13 @@ TW_INLINE inline uint64_t store_begin(const Store& store, const StoreUnit& at) {
 TW_INLINE constexpr bool stores_plain(const Store& store) { return store.data != nullptr; }
 TW_INLINE constexpr bool stores_quantized(const Store& store) { return store.quant.scale != nullptr; }
 
+// Whether the plain result is f32 values in order.
+TW_INLINE constexpr bool stores_in_place(const Store& store) {
+  return stores_plain(store) && store.type == Dtype::F32 && store.form == Store::Form::Rows;
+}
 // Whether the result is f32 values in order and nothing else, which a kernel may write itself at plain_unit.
 TW_INLINE constexpr bool stores_directly(const Store& store) {
-  return stores_plain(store) && !stores_quantized(store) && store.type == Dtype::F32 && store.form == Store::Form::Rows;
+  return stores_in_place(store) && !stores_quantized(store);
 }
 TW_INLINE inline float* plain_unit(const Store& store, uint64_t unit) {
   const StoreUnit at = store_unit(store, unit);
@@ -80,8 +84,7 @@ TW_INLINE inline float* plain_unit(const Store& store, uint64_t unit) {
 // Where a kernel puts the values of unit `unit` from `first` on together: in the plain result itself where those are
 // f32 in order, else in `own`. store_rest then does what is left.
 TW_INLINE inline float* store_place(const Store& store, uint64_t unit, uint64_t first, float* own) {
-  const bool there = stores_plain(store) && store.type == Dtype::F32 && store.form == Store::Form::Rows;
-  return there ? plain_unit(store, unit) + first : own;
+  return stores_in_place(store) ? plain_unit(store, unit) + first : own;
 }
 
 // `count` values to elements at, at + 1, ... (in row-major order) of the cache that begins at `table`.
@@ -108,12 +111,13 @@ void store_cache(const Store& store, Stored stored, typename Stored::Element* ta
 }
 
 // Values first .. first + count of unit `unit`. A quantized result wants whole blocks: first and the unit's beginning
-// multiples of 32, and count one too.
+// multiples of 32, and count one too. plain false: the plain values are there already.
 template <class S>
-void store_values(const Store& store, uint64_t unit, uint64_t first, const float* values, uint64_t count) {
+void store_values(const Store& store, uint64_t unit, uint64_t first, const float* values, uint64_t count,
+                  bool plain = true) {
   const StoreUnit place = store_unit(store, unit);
   const uint64_t at = store_begin(store, place) + first;
-  if (stores_plain(store)) {
+  if (plain && stores_plain(store)) {
     with_stored<S>(store.type, [&](auto stored) {
       auto* table = static_cast<typename decltype(stored)::Element*>(store.data) + place.table;
       if (store.form == Store::Form::Rows)
@@ -131,10 +135,7 @@ void store_values(const Store& store, uint64_t unit, uint64_t first, const float
 template <class S>
 TW_INLINE inline void store_rest(const Store& store, uint64_t unit, uint64_t first, const float* values,
                                  uint64_t count) {
-  if (stores_directly(store)) return;
-  Store rest = store;
-  if (store_place(store, unit, 0, nullptr) != nullptr) rest.data = nullptr;
-  store_values<S>(rest, unit, first, values, count);
+  if (!stores_directly(store)) store_values<S>(store, unit, first, values, count, !stores_in_place(store));
 }
 
 }  // namespace tw::lane::cpu
