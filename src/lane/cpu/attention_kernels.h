@@ -12,7 +12,9 @@ namespace tw::lane::cpu {
 // Up to kQueryBlock query vectors of one sequence and key/value head, and what a thread holds of them. Query i is of
 // row (first + i) / group of the sequence and head kv_head * group + (first + i) % group.
 struct QueryBlock {
-  uint64_t sequence, kv_head, group, first, count;
+  uint64_t sequence, kv_head, count;
+  uint64_t unit[kQueryBlock];  // its place in rows * heads of all sequences
+  Span span[kQueryBlock];      // what its row attends
   const float* q[kQueryBlock];
   float* o[kQueryBlock];  // rows of results
   // Of the present chunk: the attended positions, counted from its first (none: end 0), and (m, l).
@@ -23,11 +25,6 @@ struct QueryBlock {
   float state_m[kQueryBlock], state_l[kQueryBlock];
   float f[kQueryBlock], g[kQueryBlock];
 };
-TW_INLINE inline uint64_t query_row(const QueryBlock& b, uint64_t i) { return (b.first + i) / b.group; }
-// Its place in rows * heads of all sequences.
-TW_INLINE inline uint64_t query_unit(const AttentionArgs& a, const QueryBlock& b, uint64_t i) {
-  return (b.sequence * a.rows + query_row(b, i)) * a.heads + b.kv_head * b.group + (b.first + i) % b.group;
-}
 
 // Working arrays of a thread (attention_scratch_bytes).
 struct AttentionWork {
@@ -48,11 +45,11 @@ struct AttentionWork {
 };
 
 // Sets begin and end of every query for a chunk; answers the union (end 0: nobody attends).
-TW_INLINE inline Span chunk_spans(const AttentionArgs& a, QueryBlock& b, uint64_t chunk) {
+TW_INLINE inline Span chunk_spans(QueryBlock& b, uint64_t chunk) {
   Span all{kAttentionChunk, 0};
   const uint64_t from = chunk * kAttentionChunk;
   for (uint64_t i = 0; i < b.count; ++i) {
-    const Span row = attended(a, b.sequence, query_row(b, i));
+    const Span row = b.span[i];
     const uint64_t begin = row.begin > from ? row.begin - from : 0;
     const uint64_t end = row.end > from ? least(row.end - from, kAttentionChunk) : 0;
     const bool some = begin < end;
@@ -100,13 +97,23 @@ TW_INLINE inline void pack_blocks(Stored stored, const typename Stored::Element*
     convert<S>(stored, keys + block * width * 16, StoredF32<S>{}, to + block * stride, width * 16);
 }
 
-// The block's queries; those in two pieces are put together first.
+// The block of `count` queries from `first` on; queries in two pieces are put together.
 template <class S>
-TW_INLINE inline void gather_queries(const AttentionArgs& a, QueryBlock& b, const AttentionWork& work) {
-  for (uint64_t i = 0; i < b.count; ++i) {
-    const uint64_t unit = query_unit(a, b, i);
+TW_INLINE inline void gather_queries(const AttentionArgs& a, QueryBlock& b, uint64_t sequence, uint64_t kv_head,
+                                     uint64_t first, uint64_t count, const AttentionWork& work) {
+  const uint64_t group = a.heads / a.kv_heads;
+  b.sequence = sequence, b.kv_head = kv_head, b.count = count;
+  uint64_t row = first / group, member = first % group;
+  for (uint64_t i = 0; i < count; ++i, ++member) {
+    if (member == group) member = 0, ++row;
+    const uint64_t unit = (sequence * a.rows + row) * a.heads + kv_head * group + member;
+    b.unit[i] = unit;
+    b.span[i] = attended(a, sequence, row);
     b.q[i] = a.q + unit * a.hd;
-    if (a.split.own == 0) continue;
+    if (a.split.own == 0) {
+      for (uint64_t e = 0; e < a.hd; e += 16) __builtin_prefetch(b.q[i] + e);
+      continue;
+    }
     float* to = work.queries + i * a.hd;
     const float* tail = a.split.q_tail + unit * a.split.q_tail_pitch + a.split.q_tail_offset;
     convert<S>(StoredF32<S>{}, a.q + unit * a.split.q_pitch, StoredF32<S>{}, to, a.split.own);
@@ -151,16 +158,18 @@ TW_INLINE inline TileSpans tile_spans(const QueryBlock& b, uint64_t i, uint64_t 
   return spans;
 }
 
+TW_INLINE inline const std::byte* bytes_at(const void* p) { return static_cast<const std::byte*>(p); }
+
 // Scores of `count` queries with the blocks that hold the positions `any`. keys: of the chunk, blocked.
 template <class S, class Stored>
 TW_INLINE inline void score(Stored stored, const typename Stored::Element* keys, const float* const* q, uint64_t count,
-                            const AttentionArgs& a, Span any, float* scores) {
+                            const AttentionArgs& a, Span any, float* scores, const std::byte* next) {
   const uint64_t stride = kPositionBlock * a.hd;
   with_count<kQueryTile>(count, [&](auto queries) {
     constexpr int N = decltype(queries)::kValue;
     each_width<tile_width<S>(N)>(any.begin / 16, (any.end + 15) / 16, [&](uint64_t block, auto width) {
       score_tile<S, N, decltype(width)::kValue>(stored, keys + block * stride, stride, q, a.hd, a.scale,
-                                                scores + block * 16);
+                                                scores + block * 16, next + block * stride * sizeof *keys);
     });
   });
 }
@@ -168,13 +177,14 @@ TW_INLINE inline void score(Stored stored, const typename Stored::Element* keys,
 // All vd outputs of `count` queries; tails: the last vd % 16 values of the chunk's positions.
 template <class S, class Stored>
 TW_INLINE inline void add_values(Stored stored, const typename Stored::Element* v, uint64_t stride, const float* tails,
-                                 const ValueTile& tile, uint64_t count, uint64_t vd) {
+                                 const ValueTile& tile, uint64_t count, uint64_t vd, const std::byte* next) {
   with_count<kQueryTile>(count, [&](auto queries) {
     constexpr int N = decltype(queries)::kValue;
     each_width<tile_width<S>(N)>(0, vd / 16, [&](uint64_t vector, auto width) {
-      value_tile<S, N, decltype(width)::kValue>(stored, v + vector * 16, stride, tile, vector * 16);
+      value_tile<S, N, decltype(width)::kValue>(stored, v + vector * 16, stride, tile, vector * 16,
+                                                next + vector * 16 * kAttentionChunk * sizeof *v);
     });
-    if (vd % 16 != 0) value_tile<S, N, 1>(StoredF32<S>{}, tails, 16, tile, vd / 16 * 16);
+    if (vd % 16 != 0) value_tile<S, N, 1>(StoredF32<S>{}, tails, 16, tile, vd / 16 * 16, bytes_at(tails));
   });
 }
 
@@ -205,11 +215,33 @@ TW_INLINE inline void merge(QueryBlock& b, uint64_t i, uint64_t count) {
   }
 }
 
-// The keys and values of one chunk for a key/value head. Not blocked, or in two pieces: keys is null, they lie packed.
+// The keys and values of one chunk for a key/value head. Not blocked, or in two pieces: the keys lie packed in the
+// thread's memory and are F32. next_*: what a tile fetches while it reads the one and the other.
 struct ChunkOf {
-  const void* keys;
-  const void* values;
+  const void* keys = nullptr;
+  Dtype key_type = Dtype::F32;
+  const void* values = nullptr;
+  const std::byte* next_for_keys = nullptr;
+  const std::byte* next_for_values = nullptr;
 };
+
+// Whether the keys are read where they lie, in blocks.
+TW_INLINE inline bool reads_blocks(const AttentionArgs& a) { return a.k.blocked && a.split.own == 0; }
+
+TW_INLINE constexpr uint64_t element_bytes(Dtype type) { return type == Dtype::F32 ? 4 : 2; }
+
+// Where the keys and values of a chunk begin. Keys: in blocks; else of the head's first position.
+TW_INLINE inline const std::byte* keys_of(const AttentionArgs& a, uint64_t sequence, uint64_t kv_head, uint64_t chunk) {
+  const uint64_t at = cache_begin(a.k, sequence) + kv_head * a.k.head_stride;
+  const uint64_t block = reads_blocks(a) ? chunk * kAttentionChunk * a.hd : 0;
+  return static_cast<const std::byte*>(a.k.data) + (at + block) * element_bytes(a.k.type);
+}
+TW_INLINE inline const std::byte* values_of(const AttentionArgs& a, uint64_t sequence, uint64_t kv_head,
+                                            uint64_t chunk) {
+  const uint64_t at = cache_begin(a.v, sequence) + kv_head * a.v.head_stride + a.v_offset;
+  return static_cast<const std::byte*>(a.v.data) +
+         (at + chunk * kAttentionChunk * a.v.position_stride) * element_bytes(a.v.type);
+}
 
 // One chunk for the queries [i, i + count) of the block.
 template <class S>
@@ -217,10 +249,9 @@ TW_INLINE inline void attend_tile(const AttentionArgs& a, QueryBlock& b, uint64_
                                   const ChunkOf& chunk, const AttentionWork& work) {
   const TileSpans spans = tile_spans(b, i, count);
   if (spans.any.end == 0) return;
-  with_stored<S>(chunk.keys == nullptr ? Dtype::F32 : a.k.type, [&](auto stored) {
-    const auto* keys =
-        static_cast<const typename decltype(stored)::Element*>(chunk.keys == nullptr ? work.keys : chunk.keys);
-    score<S>(stored, keys, b.q + i, count, a, spans.any, work.scores);
+  with_stored<S>(chunk.key_type, [&](auto stored) {
+    const auto* keys = static_cast<const typename decltype(stored)::Element*>(chunk.keys);
+    score<S>(stored, keys, b.q + i, count, a, spans.any, work.scores, chunk.next_for_keys);
   });
   for (uint64_t n = 0; n < count; ++n)
     if (b.end[i + n] != 0)
@@ -230,42 +261,50 @@ TW_INLINE inline void attend_tile(const AttentionArgs& a, QueryBlock& b, uint64_
                        b.o + i,     b.fresh + i, b.f + i,   b.g + i};
   with_stored<S>(a.v.type, [&](auto stored) {
     const auto* values = static_cast<const typename decltype(stored)::Element*>(chunk.values);
-    add_values<S>(stored, values, a.v.position_stride, work.tails, tile, count, a.vd);
+    add_values<S>(stored, values, a.v.position_stride, work.tails, tile, count, a.vd, chunk.next_for_values);
   });
   for (uint64_t n = i; n < i + count; ++n)
     if (b.end[n] != 0) b.fresh[n] = false;
 }
 
 // Merges o_c, m_c and l_c of a chunk into o and the state of every query of the block that attends it. The queries go
-// in tiles of nearly equal size.
+// in tiles of nearly equal size; the first one has the values fetched while it reads the keys, and `next` (optional,
+// the keys that the thread reads after this chunk) while it reads the values.
 template <class S>
-[[gnu::noinline]] void attend_chunk(const AttentionArgs& a, QueryBlock& b, uint64_t chunk, const AttentionWork& work) {
-  const Span any = chunk_spans(a, b, chunk);
+[[gnu::noinline]] void attend_chunk(const AttentionArgs& a, QueryBlock& b, uint64_t chunk, const std::byte* next,
+                                    const AttentionWork& work) {
+  const Span any = chunk_spans(b, chunk);
   if (any.end == 0) return;
-  ChunkOf of{nullptr, nullptr};
+  ChunkOf of;
+  of.values = values_of(a, b.sequence, b.kv_head, chunk);
   with_stored<S>(a.v.type, [&](auto stored) {
-    const auto* values = static_cast<const typename decltype(stored)::Element*>(a.v.data) + a.v_offset +
-                         cache_begin(a.v, b.sequence) + b.kv_head * a.v.head_stride +
-                         chunk * kAttentionChunk * a.v.position_stride;
-    of.values = values;
     const uint64_t whole = a.vd / 16 * 16;
     if (whole == a.vd) return;
+    const auto* values = static_cast<const typename decltype(stored)::Element*>(of.values);
     for (uint64_t j = any.begin; j < any.end; ++j)
       S::store(work.tails + j * 16,
                stored.load(values + j * a.v.position_stride + whole, static_cast<int>(a.vd - whole)));
   });
-  with_stored<S>(a.k.type, [&](auto stored) {
-    const auto* keys = static_cast<const typename decltype(stored)::Element*>(a.k.data) + cache_begin(a.k, b.sequence) +
-                       b.kv_head * a.k.head_stride;
-    if (a.k.blocked && a.split.own == 0)
-      of.keys = keys + chunk * kAttentionChunk * a.hd;
-    else
+  of.keys = keys_of(a, b.sequence, b.kv_head, chunk);
+  of.key_type = a.k.type;
+  if (!reads_blocks(a)) {
+    with_stored<S>(a.k.type, [&](auto stored) {
+      const auto* keys = static_cast<const typename decltype(stored)::Element*>(of.keys);
       pack_keys<S>(stored, keys, a, chunk, any, work);
-  });
+    });
+    of.keys = work.keys;
+    of.key_type = Dtype::F32;
+  }
+  // Later tiles have the keys' next block fetched again, from a cache that holds all of the chunk to a nearer one.
+  const std::byte* const keys = bytes_at(of.keys) + kPositionBlock * a.hd * element_bytes(of.key_type);
+  const std::byte* const values = bytes_at(of.values);
+  of.next_for_keys = a.v.position_stride == a.vd ? values : keys;
+  of.next_for_values = next != nullptr ? next : values;
   const uint64_t tiles = (b.count + kQueryTile - 1) / kQueryTile;
   for (uint64_t t = 0; t < tiles; ++t) {
     const uint64_t i = b.count * t / tiles;
     attend_tile<S>(a, b, i, b.count * (t + 1) / tiles - i, of, work);
+    of.next_for_keys = keys, of.next_for_values = values;
   }
 }
 
@@ -286,28 +325,39 @@ template <class S>
   store_rest<S>(a.out, unit, 0, out, a.vd);
 }
 
+// Item of attention_chunks: a chunk, by its place among the `chunks` that are attended, for a block of the queries of a
+// key/value head.
+struct ChunkItem {
+  uint64_t sequence, kv_head, slot, block;
+};
+TW_INLINE inline ChunkItem chunk_item(const AttentionArgs& a, Span chunks, uint64_t item) {
+  const uint64_t blocks = query_blocks(a), count = chunks.end - chunks.begin;
+  const uint64_t head = item / blocks / count;
+  return {head / a.kv_heads, head % a.kv_heads, item / blocks % count, item % blocks};
+}
+
 template <class S>
 void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch) {
   const AttentionWork work(scratch, a);
   const Span chunks = attended_chunks(a);
-  const uint64_t count = chunks.end - chunks.begin;
-  const uint64_t group = a.heads / a.kv_heads;
-  const uint64_t blocks = query_blocks(a);
+  const uint64_t queries = a.rows * (a.heads / a.kv_heads);
   for (uint64_t item = range.begin; item < range.end; ++item) {
-    const uint64_t slot = item / blocks % count;
-    const uint64_t head = item / blocks / count;
-    const uint64_t first = item % blocks * kQueryBlock;
+    const ChunkItem own = chunk_item(a, chunks, item);
+    const uint64_t first = own.block * kQueryBlock;
     QueryBlock b;
-    b.sequence = head / a.kv_heads, b.kv_head = head % a.kv_heads, b.group = group;
-    b.first = first, b.count = least(kQueryBlock, a.rows * group - first);
-    gather_queries<S>(a, b, work);
+    gather_queries<S>(a, b, own.sequence, own.kv_head, first, least(kQueryBlock, queries - first), work);
     float* partial[kQueryBlock];
     for (uint64_t i = 0; i < b.count; ++i) {
-      partial[i] = a.partials + (query_unit(a, b, i) * count + slot) * partial_floats(a.vd);
+      partial[i] = a.partials + (b.unit[i] * (chunks.end - chunks.begin) + own.slot) * partial_floats(a.vd);
       b.o[i] = partial[i] + 16;
       b.fresh[i] = true;
     }
-    attend_chunk<S>(a, b, chunks.begin + slot, work);
+    const std::byte* next = nullptr;
+    if (item + 1 < range.end && reads_blocks(a)) {
+      const ChunkItem other = chunk_item(a, chunks, item + 1);
+      next = keys_of(a, other.sequence, other.kv_head, chunks.begin + other.slot);
+    }
+    attend_chunk<S>(a, b, chunks.begin + own.slot, next, work);
     for (uint64_t i = 0; i < b.count; ++i)
       if (!b.fresh[i]) partial[i][0] = b.m[i], partial[i][1] = b.l[i];
   }
@@ -352,20 +402,21 @@ TW_INLINE inline void attend_rows(const AttentionArgs& a, uint64_t sequence, uin
   const uint64_t group = a.heads / a.kv_heads;
   for (uint64_t query = first * group; query < last * group; query += kQueryBlock) {
     QueryBlock b;
-    b.sequence = sequence, b.kv_head = kv_head, b.group = group;
-    b.first = query, b.count = least(kQueryBlock, last * group - query);
-    gather_queries<S>(a, b, work);
+    gather_queries<S>(a, b, sequence, kv_head, query, least(kQueryBlock, last * group - query), work);
     for (uint64_t i = 0; i < b.count; ++i) {
       b.o[i] = work.state + i * work.wide;
       b.fresh[i] = a.sinks == nullptr;
-      b.state_m[i] = b.fresh[i] ? 0 : a.sinks[query_unit(a, b, i) % a.heads];
+      b.state_m[i] = b.fresh[i] ? 0 : a.sinks[b.unit[i] % a.heads];
       b.state_l[i] = b.fresh[i] ? 0 : 1;
       for (uint64_t e = 0; e < work.wide; e += 16) S::store(b.o[i] + e, S::zero());
     }
-    const uint64_t from = attended(a, sequence, query_row(b, 0)).begin / kAttentionChunk;
-    const uint64_t to = attended(a, sequence, query_row(b, b.count - 1)).end;
-    for (uint64_t chunk = from; chunk * kAttentionChunk < to; ++chunk) attend_chunk<S>(a, b, chunk, work);
-    for (uint64_t i = 0; i < b.count; ++i) finish<S>(a, query_unit(a, b, i), b.state_l[i], b.o[i]);
+    const uint64_t from = b.span[0].begin / kAttentionChunk;
+    const uint64_t to = b.span[b.count - 1].end;
+    for (uint64_t chunk = from; chunk * kAttentionChunk < to; ++chunk) {
+      const bool more = reads_blocks(a) && (chunk + 1) * kAttentionChunk < to;
+      attend_chunk<S>(a, b, chunk, more ? keys_of(a, sequence, kv_head, chunk + 1) : nullptr, work);
+    }
+    for (uint64_t i = 0; i < b.count; ++i) finish<S>(a, b.unit[i], b.state_l[i], b.o[i]);
   }
 }
 

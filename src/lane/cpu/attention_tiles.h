@@ -40,12 +40,20 @@ constexpr int tile_width(int queries) {
   return width > 4 ? 4 : width;
 }
 
+// Asks for the lines of `kBytes` bytes from `at` on.
+template <int kBytes>
+TW_INLINE inline void fetch_ahead(const std::byte* at) {
+#pragma GCC unroll 4
+  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(at + i);
+}
+
 // Scores of N queries with W blocks of 16 positions: CC(64) over hd, times scale. keys: block-major, `stride` apart.
-// Between segments the sums wait in `scores`.
+// Between segments the sums wait in `scores`. next: what is read later, as many bytes as the keys have.
 template <class S, int N, int W, class Stored>
 [[gnu::noinline]] void score_tile(Stored, const typename Stored::Element* keys, uint64_t stride, const float* const* q,
-                                  uint64_t hd, float scale, float* scores) {
+                                  uint64_t hd, float scale, float* scores, const std::byte* next) {
   using V = typename S::V;
+  constexpr int kBytes = W * 16 * static_cast<int>(sizeof(typename Stored::Element));
   const float* query[N];
 #pragma GCC unroll 8
   for (int n = 0; n < N; ++n) query[n] = q[n];
@@ -59,11 +67,8 @@ template <class S, int N, int W, class Stored>
     for (uint64_t e = segment; e < end; ++e) {
       V k[W];
 #pragma GCC unroll 4
-      for (int w = 0; w < W; ++w) {
-        const auto* block = keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock;
-        k[w] = Stored::load(block);
-        __builtin_prefetch(block + W * stride);
-      }
+      for (int w = 0; w < W; ++w) k[w] = Stored::load(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock);
+      fetch_ahead<kBytes>(next + e * kBytes);
 #pragma GCC unroll 8
       for (int n = 0; n < N; ++n) {
         const V value = S::set(query[n][e]);
@@ -82,9 +87,6 @@ template <class S, int N, int W, class Stored>
   }
 }
 
-// Rows of values that are fetched ahead.
-inline constexpr uint64_t kRowsAhead = 16;
-
 // What N queries do with the values of a chunk. Positions count from the chunk's first.
 struct ValueTile {
   const float* weights;         // N x kAttentionChunk
@@ -95,11 +97,13 @@ struct ValueTile {
   const float *f, *g;
 };
 
-// o_c of N queries, W vectors of outputs from e on, merged into the results.
+// o_c of N queries, W vectors of outputs from e on, merged into the results. next: what is read later, as many bytes as
+// the values have.
 template <class S, int N, int W, class Stored>
 [[gnu::noinline]] void value_tile(Stored, const typename Stored::Element* v, uint64_t stride, const ValueTile& t,
-                                  uint64_t e) {
+                                  uint64_t e, const std::byte* next) {
   using V = typename S::V;
+  constexpr int kBytes = W * 16 * static_cast<int>(sizeof(typename Stored::Element));
   V sum[N][W];
 #pragma GCC unroll 8
   for (int n = 0; n < N; ++n)
@@ -124,13 +128,11 @@ template <class S, int N, int W, class Stored>
   some(t.any.begin, t.all.begin);
   const auto* p = v + t.all.begin * stride;
   const float* weights = t.weights + t.all.begin;
-  for (uint64_t j = t.all.end - t.all.begin; j > 0; --j, p += stride, ++weights) {
+  for (uint64_t j = t.all.end - t.all.begin; j > 0; --j, p += stride, ++weights, next += kBytes) {
     V value[W];
 #pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) {
-      value[w] = Stored::load(p + w * 16);
-      __builtin_prefetch(p + kRowsAhead * stride + w * 16);
-    }
+    for (int w = 0; w < W; ++w) value[w] = Stored::load(p + w * 16);
+    fetch_ahead<kBytes>(next);
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
       const V weight = S::set(weights[static_cast<uint64_t>(n) * kAttentionChunk]);
@@ -152,35 +154,41 @@ template <class S, int N, int W, class Stored>
   }
 }
 
-// Scores become weights: soft cap, m_c = MAX, w = exp(s - m_c), l_c = LT by lane j mod 32. Positions of the query's
-// blocks that it does not attend get weight +0.
+// Scores at j .. j + 15 outside [begin, end) become -infinity.
+template <class S>
+TW_INLINE inline void leave_out(float* s, uint64_t j, uint64_t begin, uint64_t end) {
+  const auto none = S::set(-__builtin_inff());
+  const auto before = [j](uint64_t place) { return place <= j ? 0 : static_cast<int>(least(place - j, 16)); };
+  S::store(s + j, S::leading(before(begin), none, S::leading(before(end), S::load(s + j), none)));
+}
+
+template <class S>
+[[gnu::noinline]] void cap_scores(float* s, uint64_t begin, uint64_t end, float softcap) {
+  for (uint64_t j = begin / 16 * 16; j < end; j += 16)
+    S::store(s + j, math::softcap<S>(S::load(s + j), S::set(softcap)));
+}
+
+// Scores become weights: soft cap, m_c = MAX, w = exp(s - m_c), l_c = LT by lane j mod 32. What a query does not attend
+// weighs +0: a sum that starts from +0 is the same with it, and one that is a NaN stays one.
 template <class S>
 [[gnu::noinline]] void weigh(float* s, uint64_t begin, uint64_t end, float softcap, float& m, float& l) {
-  const uint64_t first = begin / 16 * 16;
-  const uint64_t last = (end + 15) / 16 * 16;
-  if (softcap > 0)
-    for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::softcap<S>(S::load(s + j), S::set(softcap)));
-  for (uint64_t j = first; j < begin; ++j) s[j] = -__builtin_inff();
-  for (uint64_t j = end; j < last; ++j) s[j] = -__builtin_inff();
+  if (softcap > 0) cap_scores<S>(s, begin, end, softcap);
+  const uint64_t first = begin / 32 * 32, last = (end + 31) / 32 * 32;
+  if (begin != first) leave_out<S>(s, first, begin, end), leave_out<S>(s, first + 16, begin, end);
+  if (end != last) leave_out<S>(s, last - 32, begin, end), leave_out<S>(s, last - 16, begin, end);
   auto most = S::load(s + first);
-  for (uint64_t j = first + 16; j < last; j += 16) most = S::max(most, S::load(s + j));
-  m = S::most(most);
+  auto most_high = S::load(s + first + 16);
+  for (uint64_t j = first + 32; j < last; j += 32) {
+    most = S::max(most, S::load(s + j));
+    most_high = S::max(most_high, S::load(s + j + 16));
+  }
+  m = S::most(S::max(most, most_high));
   const auto largest = S::set(m);
-  auto low = S::zero();
-  auto high = S::zero();
-  for (uint64_t j = first; j < last; j += 16) {
-    // -infinity gives +0 unless the largest is infinite itself, so what is not attended is cleared.
-    auto w = math::exp<S>(S::sub(S::load(s + j), largest));
-    S::store(s + j, w);
-    if (j < begin || j + 16 > end) {
-      for (uint64_t i = j; i < begin; ++i) s[i] = 0;
-      for (uint64_t i = end; i < j + 16; ++i) s[i] = 0;
-      w = S::load(s + j);
-    }
-    if (j % 32 == 0)
-      low = S::add(low, w);
-    else
-      high = S::add(high, w);
+  for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::exp<S>(S::sub(S::load(s + j), largest)));
+  auto low = S::zero(), high = S::zero();
+  for (uint64_t j = first; j < last; j += 32) {
+    low = S::add(low, S::load(s + j));
+    high = S::add(high, S::load(s + j + 16));
   }
   l = S::tree(S::add(low, high));
 }
