@@ -59,7 +59,10 @@ class Maker {
     return coin() ? below(100) : kOdd[below(4)];
   }
   uint32_t pick32() { return coin() ? static_cast<uint32_t>(below(5)) : static_cast<uint32_t>(number()); }
-  int64_t integer() { return static_cast<int64_t>(coin() ? below(100) : number()) * (coin() ? 1 : -1); }
+  int64_t integer() {
+    const uint64_t size = coin() ? below(100) : number();
+    return static_cast<int64_t>(coin() ? size : 0 - size);  // -2^63 has no opposite
+  }
   double real() {
     constexpr double kInf = std::numeric_limits<double>::infinity();
     const double kOdd[] = {0.0, -0.0,   1e-320, -1.0e30, kInf, -kInf, std::numeric_limits<double>::quiet_NaN(),
