@@ -7,9 +7,8 @@ uint64_t items(const GluArgs& args) {
   return (args.product.parts[0].w.n + outputs - 1) / outputs;
 }
 
-// Beside the products': 32 gates and ups a row.
 size_t scratch_bytes(const GluArgs& args) {
-  return scratch_bytes(args.product) + args.product.rows * 2 * kBlock * sizeof(float);
+  return scratch_bytes(args.product) + glu_slots(args) * 2 * kBlock * sizeof(float);
 }
 
 GluKernel glu_kernel(Isa isa) {

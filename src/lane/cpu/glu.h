@@ -23,6 +23,9 @@ struct GluArgs {
 uint64_t items(const GluArgs& args);
 size_t scratch_bytes(const GluArgs& args);
 
+// Blocks of 32 gates, and of 32 ups, that a call holds: one a row, of one row one an item side by side.
+inline uint64_t glu_slots(const GluArgs& args) { return args.product.rows == 1 ? kStreams / 2 : args.product.rows; }
+
 using GluKernel = void (*)(const GluArgs& args, Range range, std::byte* scratch);
 void glu_scalar(const GluArgs& args, Range range, std::byte* scratch);
 void glu_avx2(const GluArgs& args, Range range, std::byte* scratch);

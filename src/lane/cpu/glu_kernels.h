@@ -6,6 +6,7 @@
 #include "lane/cpu/glu.h"
 #include "lane/cpu/product_kernel.h"
 #include "lane/cpu/reduce.h"
+#include "lane/cpu/streams.h"
 
 namespace tw::lane::cpu {
 
@@ -31,25 +32,56 @@ struct GluOf {
     });
   }
 
+  // Items of one row: of several at once first all gates, then all ups, as one set of panels where both are alike.
+  static void row_items(const GluArgs& args, Range range, float* gates, float* ups, const ProductScratch& scratch) {
+    const ProductPart &gate = args.product.parts[0], &up = args.product.parts[1];
+    const auto in = Product::row_input(args.product, gate.w);
+    const uint64_t panels = panels_an_item(args.out);
+    constexpr int kItems = kStreams / 2;
+    for_streams(range, kItems, [&](const StreamItems& items) {
+      for (uint64_t half = 0; half < panels; ++half) {
+        const std::byte* at[kStreams];
+        const int count = stream_panels(gate.w, items, panels, half, at);
+        stream_panels(up.w, items, panels, half, at + count);
+        const bool alike = gate.w.layout == up.w.layout;
+        Product::row_panels(gate.w, at, alike ? 2 * count : count, args.product.words, in, scratch.total);
+        float* up_total = scratch.total + count * int{kPanel};
+        if (!alike) Product::row_panels(up.w, at + count, count, args.product.words, in, up_total);
+        for (int i = 0; i < count; ++i) {
+          const uint64_t first = (items[i] * panels + half) * kPanel,
+                         to = static_cast<uint64_t>(i) * kBlock + half * kPanel;
+          Product::finish_panel(gate.w, gate.bias, first, scratch.total + i * int{kPanel}, gates + to);
+          Product::finish_panel(up.w, up.bias, first, up_total + i * int{kPanel}, ups + to);
+        }
+      }
+      for (int i = 0; i < items.count; ++i) store(args, 0, items[i], gates + i * int{kBlock}, ups + i * int{kBlock});
+    });
+  }
+
+  // An item's outputs of row r from its gates and ups.
+  static void store(const GluArgs& args, uint64_t r, uint64_t item, float* gates, const float* ups) {
+    const uint64_t outputs = panels_an_item(args.out) * kPanel, first = item * outputs;
+    const uint64_t count = least(outputs, args.product.parts[0].w.n - first);
+    activate(args.act, gates, ups, gates, count);
+    store_values<S>(args.out, r, first, gates, count);
+  }
+
   static void run(const GluArgs& args, Range range, std::byte* storage) {
     if (range.begin >= range.end) return;
     const uint64_t rows = args.product.rows;
+    const ProductPart* parts = args.product.parts;
     float* gates = reinterpret_cast<float*>(storage);
-    float* ups = gates + rows * kBlock;
-    const ProductScratch scratch = product_scratch(args.product, reinterpret_cast<std::byte*>(ups + rows * kBlock));
-    const TileInput quant = tile_input(args.product.quant, args.product.parts[0].w.k);
+    float* ups = gates + glu_slots(args) * kBlock;
+    const ProductScratch scratch =
+        product_scratch(args.product, reinterpret_cast<std::byte*>(ups + glu_slots(args) * kBlock));
+    const TileInput quant = tile_input(args.product.quant, parts[0].w.k);
+    if (Product::in_streams(args.product, parts[0].w) && Product::in_streams(args.product, parts[1].w))
+      return row_items(args, range, gates, ups, scratch);
     const uint64_t panels = panels_an_item(args.out);
-    const uint64_t n = args.product.parts[0].w.n;
     for (uint64_t item = range.begin; item < range.end; ++item) {
-      const uint64_t first = item * panels * kPanel;
-      Product::outputs(args.product, args.product.parts[0], 0, item * panels, panels, quant, gates, scratch);
-      Product::outputs(args.product, args.product.parts[1], 0, item * panels, panels, quant, ups, scratch);
-      const uint64_t count = least(panels * kPanel, n - first);
-      for (uint64_t r = 0; r < rows; ++r) {
-        float* values = gates + r * kBlock;
-        activate(args.act, values, ups + r * kBlock, values, count);
-        store_values<S>(args.out, r, first, values, count);
-      }
+      Product::outputs(args.product, parts[0], 0, item * panels, panels, quant, gates, scratch);
+      Product::outputs(args.product, parts[1], 0, item * panels, panels, quant, ups, scratch);
+      for (uint64_t r = 0; r < rows; ++r) store(args, r, item, gates + r * kBlock, ups + r * kBlock);
     }
   }
 };

@@ -41,10 +41,11 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(storage + scratch.bytes);
     scratch.bytes += (bytes + 63) / 64 * 64;
   };
-  take(scratch.total, args.rows * kPanel * sizeof(float));
+  const uint64_t slots = std::max<uint64_t>(args.rows, kStreams);
+  take(scratch.total, slots * kPanel * sizeof(float));
   take(scratch.total64, precise ? args.rows * kPanel * sizeof(double) : 0);
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
-  take(scratch.block, quantized ? args.rows * kBlock * sizeof(float) : 0);
+  take(scratch.block, quantized || args.rows == 1 ? slots * kBlock * sizeof(float) : 0);
   take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
   take(scratch.unpacked, runs && (precise || args.rows >= kBlockFrom) ? sizeof(BlockWeights) : 0);
   return scratch;

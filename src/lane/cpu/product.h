@@ -54,15 +54,18 @@ size_t scratch_bytes(const ProductArgs& args);
 
 // Scratch as the kernels cut it.
 struct ProductScratch {
-  float* total;      // [rows][16]
+  float* total;      // [rows][16], of one row [kStreams][16]
   double* total64;   // [rows][16], precise
   double* widened;   // [512][16], precise
-  float* block;      // [rows][32], of a quantized result
+  float* block;      // [rows][32], of a quantized result; of one row [kStreams][32]
   float* widened_x;  // [kWidenedRows][k], of 16-bit x
   BlockWeights* unpacked;
   size_t bytes;
 };
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage);
+
+// Panels that one row is multiplied by side by side.
+inline constexpr int kStreams = 4;
 
 // From so many rows on a segment's weights are unpacked apart from its products.
 inline constexpr uint64_t kBlockFrom = 4;

@@ -3,6 +3,7 @@
 // Products by floating-point weights: CC(64) in f32, and the precise mode of every format: CC in f64.
 
 #include "lane/cpu/block_weights.h"
+#include "lane/cpu/product.h"
 #include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
@@ -71,6 +72,30 @@ void float_strip(const std::byte* w, uint32_t values, const float* x, uint64_t p
     for (; rows - r >= 2; r += 2) FloatTile<S, L, 2, 2>::run(w, values, x + r * pitch, pitch, total + r * kPanel);
   }
   for (; r < rows; ++r) FloatTile<S, L, 1, S::kProductRows>::run(w, values, x + r * pitch, pitch, total + r * kPanel);
+}
+
+// One row by kStreams panels side by side (product_row.h says why), to total[p][16].
+template <class S, Layout L>
+[[gnu::noinline]] void float_streams(const std::byte* const* panels, uint64_t k, const float* x, float* total) {
+  using V = typename S::V;
+  V sum[kStreams];
+#pragma GCC unroll 4
+  for (V& v : sum) v = S::zero();
+  for (uint64_t begin = 0; begin < k; begin += kFloatSegment) {
+    const uint64_t end = k - begin < kFloatSegment ? k : begin + kFloatSegment;
+    V a[kStreams];
+#pragma GCC unroll 4
+    for (V& v : a) v = S::zero();
+    for (uint64_t t = begin; t < end; ++t) {
+      const V value = S::set(x[t]);
+#pragma GCC unroll 4
+      for (int p = 0; p < kStreams; ++p) a[p] = S::fma(FloatWeights<S, L>::load(panels[p], t), value, a[p]);
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kStreams; ++p) sum[p] = S::add(sum[p], a[p]);
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < kStreams; ++p) S::store(total + p * int{kPanel}, sum[p]);
 }
 
 // ---- precise ----

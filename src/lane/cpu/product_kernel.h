@@ -3,10 +3,13 @@
 // The product kernel over an instruction set: panels, and within a panel strips of weights that all rows multiply
 // before the next strip is read. Only for the units of one instruction set (product_scalar.cc, _avx2.cc, _avx512.cc).
 
+#include <type_traits>
+
 #include "lane/cpu/product.h"
 #include "lane/cpu/product_block.h"
 #include "lane/cpu/product_float.h"
 #include "lane/cpu/product_row.h"
+#include "lane/cpu/streams.h"
 
 namespace tw::lane::cpu {
 
@@ -26,11 +29,12 @@ struct ProductOf {
 
   // What a layout is multiplied by: `words` 1 and 2 at [words - 1], of unpack precise at [0] and `words` at [words].
   struct RunKernels {
-    using Rows = void (*)(const std::byte* panel, uint64_t blocks, const TileInput& x, float* total);
+    using Panels = void (*)(const std::byte* const* panels, uint64_t blocks, const TileInput& x, float* total);
     uint32_t blocks, bytes;  // of a run
     Term term;
-    Rows row[2];
-    Rows two_rows[2];  // null: row by row
+    Panels row[2];
+    Panels two_rows[2];  // null: row by row
+    Panels streams[2];   // one row by kStreams panels; null: panel by panel
     void (*unpack[3])(const std::byte* runs, uint32_t blocks, BlockWeights& out);
     void (*tiles[2])(BlockWeights& weights, uint32_t blocks, const TileInput& x, uint64_t rows, float* total);
   };
@@ -42,14 +46,16 @@ struct ProductOf {
     kernels.blocks = Source::kBlocks;
     kernels.bytes = Source::kBytes;
     kernels.term = Source::kTerm;
-    kernels.row[0] = RowPanel<S, Source, 1, 1>::run;
-    kernels.row[1] = RowPanel<S, Source, 2, 1>::run;
+    kernels.row[0] = RowPanels<S, Source, 1, 1, 1>::run;
+    kernels.row[1] = RowPanels<S, Source, 2, 1, 1>::run;
     kernels.unpack[0] = UnpackBlocks<S, Source, BlockForm::Wide>::run;
     if constexpr (S::kBlockRows > 1) {
       using One = BlockFormOf<S, Source, 1>;
       using Two = BlockFormOf<S, Source, 2>;
-      kernels.two_rows[0] = RowPanel<S, Source, 1, 2>::run;
-      kernels.two_rows[1] = RowPanel<S, Source, 2, 2>::run;
+      kernels.two_rows[0] = RowPanels<S, Source, 1, 2, 1>::run;
+      kernels.two_rows[1] = RowPanels<S, Source, 2, 2, 1>::run;
+      kernels.streams[0] = RowPanels<S, Source, 1, 1, kStreams>::run;
+      kernels.streams[1] = RowPanels<S, Source, 2, 1, kStreams>::run;
       kernels.unpack[1] = UnpackBlocks<S, Source, One::kForm>::run;
       kernels.unpack[2] = UnpackBlocks<S, Source, Two::kForm>::run;
       kernels.tiles[0] = block_tiles<S, One, S::kBlockRows>;
@@ -58,18 +64,32 @@ struct ProductOf {
     return kernels;
   }
 
+  static const RunKernels& runs_of(Layout layout) {
+    static constexpr RunKernels kRuns[] = {
+        run_kernels<Layout::Q8_0>(),    run_kernels<Layout::Q4_0>(),   run_kernels<Layout::Q4_1>(),
+        run_kernels<Layout::Q5_0>(),    run_kernels<Layout::Q5_1>(),   run_kernels<Layout::IQ4_NL>(),
+        run_kernels<Layout::MXFP4>(),   run_kernels<Layout::Q4_K>(),   run_kernels<Layout::Q5_K>(),
+        run_kernels<Layout::Q6_K>(),    run_kernels<Layout::IQ4_XS>(), run_kernels<Layout::Q2_K>(),
+        run_kernels<Layout::Q3_K>(),    run_kernels<Layout::Q8_K>(),   run_kernels<Layout::NVFP4>(),
+        run_kernels<Layout::TQ2_0>(),   run_kernels<Layout::IQ1_S>(),  run_kernels<Layout::IQ1_M>(),
+        run_kernels<Layout::IQ2_XXS>(), run_kernels<Layout::IQ2_XS>(), run_kernels<Layout::IQ3_XXS>(),
+        run_kernels<Layout::IQ3_S>()};
+    static_assert(sizeof kRuns / sizeof *kRuns == kRunLayouts);
+    return kRuns[static_cast<int>(layout) - kFirstRunLayout];
+  }
+
   static void few_rows(const RunKernels& kernels, const std::byte* panel, uint64_t blocks, int words, const Input& in,
                        float* total) {
     uint64_t r = 0;
     if (const auto two_rows = kernels.two_rows[words - 1])
-      for (; in.rows - r >= 2; r += 2) two_rows(panel, blocks, in.quant.at(r, 0), total + r * kPanel);
-    for (; r < in.rows; ++r) kernels.row[words - 1](panel, blocks, in.quant.at(r, 0), total + r * kPanel);
+      for (; in.rows - r >= 2; r += 2) two_rows(&panel, blocks, in.quant.at(r, 0), total + r * kPanel);
+    for (; r < in.rows; ++r) kernels.row[words - 1](&panel, blocks, in.quant.at(r, 0), total + r * kPanel);
   }
 
   static void run_panel(const RunKernels& kernels, const std::byte* panel, uint64_t k, int words, const Input& in,
                         const Scratch& scratch) {
     const uint64_t all = k / kBlock;
-    if (words != 0 && in.rows == 1) return kernels.row[words - 1](panel, all, in.quant, scratch.total);
+    if (words != 0 && in.rows == 1) return kernels.row[words - 1](&panel, all, in.quant, scratch.total);
     if (words != 0 && (in.rows < kBlockFrom || S::kBlockRows == 1))
       return few_rows(kernels, panel, all, words, in, scratch.total);
     for (uint64_t block = 0; block < all; block += kSegmentBlocks) {
@@ -105,37 +125,32 @@ struct ProductOf {
     using FloatPanel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
     static constexpr FloatPanel kFloats[] = {float_panel<Layout::F32>, float_panel<Layout::F16>,
                                              float_panel<Layout::BF16>};
-    static constexpr RunKernels kRuns[] = {
-        run_kernels<Layout::Q8_0>(),    run_kernels<Layout::Q4_0>(),   run_kernels<Layout::Q4_1>(),
-        run_kernels<Layout::Q5_0>(),    run_kernels<Layout::Q5_1>(),   run_kernels<Layout::IQ4_NL>(),
-        run_kernels<Layout::MXFP4>(),   run_kernels<Layout::Q4_K>(),   run_kernels<Layout::Q5_K>(),
-        run_kernels<Layout::Q6_K>(),    run_kernels<Layout::IQ4_XS>(), run_kernels<Layout::Q2_K>(),
-        run_kernels<Layout::Q3_K>(),    run_kernels<Layout::Q8_K>(),   run_kernels<Layout::NVFP4>(),
-        run_kernels<Layout::TQ2_0>(),   run_kernels<Layout::IQ1_S>(),  run_kernels<Layout::IQ1_M>(),
-        run_kernels<Layout::IQ2_XXS>(), run_kernels<Layout::IQ2_XS>(), run_kernels<Layout::IQ3_XXS>(),
-        run_kernels<Layout::IQ3_S>()};
-    static_assert(sizeof kRuns / sizeof *kRuns == kRunLayouts);
     const std::byte* data = w.data + w.panel_offset(index);
     if (is_float(w.layout))
       kFloats[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](data, w.k, words, in, scratch);
     else
-      run_panel(kRuns[static_cast<int>(w.layout) - kFirstRunLayout], data, w.k, words, in, scratch);
+      run_panel(runs_of(w.layout), data, w.k, words, in, scratch);
   }
 
-  // The sums of outputs first.., bias added, of row r to to + r * pitch.
+  // Outputs first.. from their sums, bias added.
+  static void finish_panel(const Packed& w, const float* bias, uint64_t first, const float* total, float* to) {
+    const int count = w.n - first < kPanel ? static_cast<int>(w.n - first) : static_cast<int>(kPanel);
+    typename S::V sum = S::load(total);
+    if (bias) sum = S::add(sum, count == 16 ? S::load(bias + first) : S::load(bias + first, count));
+    if (count == 16)
+      S::store(to, sum);
+    else
+      S::store(to, sum, count);
+  }
+
+  // The same of every row: of row r to to + r * pitch.
   static void finish(const Packed& w, const float* bias, uint64_t first, float* to, uint64_t pitch, uint64_t rows,
                      int words, const Scratch& scratch) {
-    const int count = w.n - first < kPanel ? static_cast<int>(w.n - first) : static_cast<int>(kPanel);
     for (uint64_t r = 0; r < rows; ++r, to += pitch) {
       float* total = scratch.total + r * kPanel;
       if (words == 0)
         for (uint32_t l = 0; l < kPanel; ++l) total[l] = static_cast<float>(scratch.total64[r * kPanel + l]);
-      typename S::V sum = S::load(total);
-      if (bias) sum = S::add(sum, count == 16 ? S::load(bias + first) : S::load(bias + first, count));
-      if (count == 16)
-        S::store(to, sum);
-      else
-        S::store(to, sum, count);
+      finish_panel(w, bias, first, total, to);
     }
   }
 
@@ -205,15 +220,80 @@ struct ProductOf {
       store_values<S>(part.y, r * groups + group, first, scratch.total + r * kPanel, least(kPanel, part.w.n - first));
   }
 
+  // ---- one row ----
+
+  // Whether the panels of a matrix are multiplied side by side.
+  static bool in_streams(const ProductArgs& args, const Packed& w) {
+    return args.rows == 1 && args.words != 0 && w.groups == 1 && args.x_type == Dtype::F32;
+  }
+  static Input row_input(const ProductArgs& args, const Packed& w) {
+    const float* x = args.x ? static_cast<const float*>(args.x) + args.x_offset : nullptr;
+    return {x, w.k, tile_input(args.quant, w.k), 1};
+  }
+
+  // The sums of `count` panels of the layout and depth of `w` by one row, to total[p][16].
+  static void row_panels(const Packed& w, const std::byte* const* panels, int count, int words, const Input& in,
+                         float* total) {
+    if (is_float(w.layout)) return float_row_panels(w, panels, count, in.x, total);
+    const RunKernels& kernels = runs_of(w.layout);
+    const uint64_t blocks = w.k / kBlock;
+    if (const auto streams = kernels.streams[words - 1]; streams && count == kStreams)
+      return streams(panels, blocks, in.quant, total);
+    for (int p = 0; p < count; ++p) kernels.row[words - 1](panels + p, blocks, in.quant, total + p * int{kPanel});
+  }
+  static void float_row_panels(const Packed& w, const std::byte* const* panels, int count, const float* x,
+                               float* total) {
+    with_floats(w.layout, [&](auto layout) {
+      constexpr Layout L = decltype(layout)::value;
+      if (count == kStreams) return float_streams<S, L>(panels, w.k, x, total);
+      __builtin_memset(total, 0, static_cast<size_t>(count) * kPanel * sizeof(float));
+      for (int p = 0; p < count; ++p)
+        float_strip<S, L>(panels[p], static_cast<uint32_t>(w.k), x, w.k, 1, total + p * int{kPanel});
+    });
+  }
+  template <class Work>
+  static void with_floats(Layout layout, Work work) {
+    if (layout == Layout::F32) return work(std::integral_constant<Layout, Layout::F32>{});
+    if (layout == Layout::F16) return work(std::integral_constant<Layout, Layout::F16>{});
+    work(std::integral_constant<Layout, Layout::BF16>{});
+  }
+
+  // Items of a part by one row.
+  static void row_items(const ProductArgs& args, const ProductPart& part, Range range, const Scratch& scratch) {
+    const Packed& w = part.w;
+    const Input in = row_input(args, w);
+    const uint64_t panels = panels_an_item(part.y);
+    for_streams(range, kStreams, [&](const StreamItems& items) {
+      for (uint64_t half = 0; half < panels; ++half) {
+        const std::byte* at[kStreams];
+        const int count = stream_panels(w, items, panels, half, at);
+        row_panels(w, at, count, args.words, in, scratch.total);
+        for (int i = 0; i < count; ++i)
+          finish_panel(w, part.bias, (items[i] * panels + half) * kPanel, scratch.total + i * int{kPanel},
+                       scratch.block + i * int{kBlock} + half * kPanel);
+      }
+      for (int i = 0; i < items.count; ++i) {
+        const uint64_t first = items[i] * panels * kPanel;
+        store_values<S>(part.y, 0, first, scratch.block + i * int{kBlock}, least(panels * kPanel, w.n - first));
+      }
+    });
+  }
+
+  // ---- all ----
   static void run(const ProductArgs& args, Range range, std::byte* storage) {
     if (range.begin >= range.end) return;
     const Scratch scratch = product_scratch(args, storage);
     const TileInput quant = tile_input(args.quant, args.parts[0].w.k);
     const uint64_t rows = product_rows(args);
-    ProductItem at = product_item(args, range.begin);
-    for (uint64_t i = range.begin; i < range.end; ++i, ++at.item) {
-      if (at.item == items(args.parts[at.part])) at = product_item(args, i);
-      item(args, args.parts[at.part], at.item, rows, quant, scratch);
+    for (uint64_t begin = range.begin; begin < range.end;) {
+      const ProductItem at = product_item(args, begin);
+      const ProductPart& part = args.parts[at.part];
+      const uint64_t count = least(range.end - begin, items(part) - at.item);
+      if (in_streams(args, part.w) && rows == 1)
+        row_items(args, part, {at.item, at.item + count}, scratch);
+      else
+        for (uint64_t i = at.item; i < at.item + count; ++i) item(args, part, i, rows, quant, scratch);
+      begin += count;
     }
   }
 };

@@ -1,17 +1,21 @@
 #pragma once
 
-// A quantized product of one or two activation rows: a whole panel, segment after segment, as fast as its weights come
+// A quantized product of one or two activation rows: whole panels, segment after segment, as fast as their weights come
 // from memory. Order of every sum: CC(16 blocks), the terms as docs/numerics.md gives them ("Products"). Integer sums
 // are exact, so their order is free.
+//
+// Several panels advance side by side, block by block: a core reads four places of memory at once a third faster than
+// one, since the processor's own prefetching starts anew at every page and then has others to go on with.
 
 #include "lane/cpu/product_source.h"
 #include "lane/cpu/product_term.h"
 
 namespace tw::lane::cpu {
 
-// How far ahead of the block at work its panel's weights are asked for. One block's arithmetic fills the processor's
-// window before its loads reach far enough ahead to keep the memory busy.
-inline constexpr uint32_t kFetchAhead = 1024;
+// How far ahead of the block at work the weights of its panel are asked for: far with one panel, since a block's
+// arithmetic fills the processor's window before its loads reach far enough ahead to keep the memory busy; near with
+// several, whose own loads do.
+constexpr uint32_t fetch_ahead(int panels) { return panels == 1 ? 1024 : 256; }
 
 // Asks for `bytes` from `at` on, some lines of which may lie past the matrix: nothing is read.
 template <uint32_t bytes>
@@ -20,8 +24,8 @@ TW_INLINE inline void fetch_lines(const std::byte* at) {
   for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
 }
 
-template <class S, class Source, int kWords, int kRows>
-struct RowPanel {
+template <class S, class Source, int kWords, int kRows, int kPanels>
+struct RowPanels {
   using V = typename S::V;
   using I = typename S::I;
   using B = typename S::B;
@@ -137,7 +141,7 @@ struct RowPanel {
   TW_SIMD void add_block(V (&a)[kRows], const Source& source, uint32_t run, uint32_t index, const TileInput& x,
                          uint32_t b) {
     const Block block = source.block(run, index);
-    fetch_lines<Source::kBlockBytes>(block.words + kFetchAhead);
+    fetch_lines<Source::kBlockBytes>(block.words + fetch_ahead(kPanels));
     Sums sums;
     block_sums(block, x, b, sums);
     const V scale = block.scale(), neg_min = neg_min_of(block);
@@ -145,28 +149,42 @@ struct RowPanel {
     for (int r = 0; r < kRows; ++r) a[r] = add_term(a[r], block, x, r, b, sums, scale, neg_min);
   }
 
-  // The sums of the 16 outputs over all `blocks` blocks to total[r][16].
-  [[gnu::noinline]] static void run(const std::byte* panel, uint64_t blocks, const TileInput& x, float* total) {
+  // The sums of the 16 outputs of panels[p] and row r over all `blocks` blocks to total[p][r][16].
+  [[gnu::noinline]] static void run(const std::byte* const* panels, uint64_t blocks, const TileInput& x, float* total) {
     constexpr uint32_t kRunBlocks = Source::kBlocks;
     constexpr uint32_t kSegmentRuns = kSegmentBlocks / kRunBlocks;
-    V sum[kRows];
+    Source source[kPanels];
+    V sum[kPanels][kRows];
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) sum[r] = S::zero();
+    for (int p = 0; p < kPanels; ++p) {
+      source[p].at = panels[p];
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum[p][r] = S::zero();
+    }
     for (uint64_t begin = 0; begin < blocks; begin += kSegmentBlocks) {
       const uint64_t left = (blocks - begin) / kRunBlocks;
       const auto runs = static_cast<uint32_t>(left < kSegmentRuns ? left : kSegmentRuns);
-      const Source source{panel + begin / kRunBlocks * Source::kBytes};
       const TileInput from = x.at(0, begin);
-      V a[kRows];
+      V a[kPanels][kRows];
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) a[r] = S::zero();
+      for (int p = 0; p < kPanels; ++p)
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) a[p][r] = S::zero();
       for (uint32_t run_at = 0; run_at < runs; ++run_at)
-        for (uint32_t i = 0; i < kRunBlocks; ++i) add_block(a, source, run_at, i, from, run_at * kRunBlocks + i);
+        for (uint32_t i = 0; i < kRunBlocks; ++i)
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) sum[r] = S::add(sum[r], a[r]);
+          for (int p = 0; p < kPanels; ++p) add_block(a[p], source[p], run_at, i, from, run_at * kRunBlocks + i);
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) {
+        source[p].at += kSegmentRuns * Source::kBytes;
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) sum[p][r] = S::add(sum[p][r], a[p][r]);
+      }
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) S::store(total + r * static_cast<int>(kPanel), sum[r]);
+    for (int p = 0; p < kPanels; ++p)
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r, total += kPanel) S::store(total, sum[p][r]);
   }
 };
 

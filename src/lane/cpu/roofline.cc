@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -42,7 +43,11 @@ double dot_rate(Pool& pool, const DotLoop& loop, uint64_t rounds, uint32_t repea
 
 StreamRead::StreamRead(Isa isa, Pool& pool, uint64_t bytes) : isa_(isa), pool_(&pool) {
   part_ = std::clamp(bytes, kLeastBytes, kMostBytes) / pool.threads() / kReadStep * kReadStep;
-  for (unsigned thread = 0; thread < pool.threads(); ++thread) parts_.push_back(std::make_unique<std::byte[]>(part_));
+  for (unsigned thread = 0; thread < pool.threads(); ++thread) {
+    parts_.push_back(LargeMemory::allocate(part_));
+    TW_CHECK(!parts_.back().empty(), "no room for {} bytes to read", part_);
+    std::memset(parts_.back().data(), 0, part_);  // pages that nobody has written are all the same one
+  }
 }
 
 double StreamRead::run() {
@@ -51,7 +56,7 @@ double StreamRead::run() {
   std::vector<uint32_t> sums(pool_->threads() * 16);
   const auto from = Clock::now();
   pool_->run([&](unsigned thread) {
-    for (uint64_t pass = 0; pass < passes; ++pass) sums[thread * 16] |= kernels.read(parts_[thread].get(), part_);
+    for (uint64_t pass = 0; pass < passes; ++pass) sums[thread * 16] |= kernels.read(parts_[thread].data(), part_);
   });
   const double seconds = seconds_since(from);
   TW_CHECK(sums[0] == 0, "zeroed memory has the checksum {}", sums[0]);

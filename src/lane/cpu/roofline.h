@@ -5,16 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "lane/cpu/isa.h"
+#include "lane/cpu/large_memory.h"
 #include "lane/cpu/pool.h"
 
 namespace tw::lane::cpu {
 
 // The rate at which all threads of a pool read memory that lies in the same level of the caches as `bytes` bytes do.
-// Each thread reads four streams at once: one alone does not keep the memory busy.
+// Each thread reads four streams at once: one alone does not keep the memory busy. The pages are large where the system
+// gives them, as those of weights are.
 class StreamRead {
  public:
   // Takes as much memory as is read, at most kMostBytes.
@@ -27,7 +28,7 @@ class StreamRead {
   Isa isa_;
   Pool* pool_;
   uint64_t part_;  // bytes of a thread
-  std::vector<std::unique_ptr<std::byte[]>> parts_;
+  std::vector<LargeMemory> parts_;
 };
 
 // Multiply-adds a second of exact dot products of 8-bit integers by all threads of a pool, operands and sums in
