@@ -73,14 +73,12 @@ void l2_norm(const L2NormArgs& a, Range range, std::byte*) {
 
 template <class S>
 TW_INLINE inline float row_max(const float* x, uint64_t n) {
-  float best = x[0];
+  auto most = S::set(x[0]);
   each16<S>(0, n, [&](auto lanes, uint64_t i) {
-    float lane[16];
-    S::store(lane, lanes.load(x + i));
-    const uint64_t count = least(16, n - i);
-    for (uint64_t l = 0; l < count; ++l) best = lane[l] > best ? lane[l] : best;
+    const auto v = lanes.load(x + i);
+    most = S::max(i + 16 <= n ? v : S::leading(static_cast<int>(n - i), v, most), most);
   });
-  return best;
+  return S::most(most);
 }
 
 template <class S>
