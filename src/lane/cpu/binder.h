@@ -118,9 +118,10 @@ class Binder {
     return d_.calls.back();
   }
   static Result<void> done(Call&) { return {}; }
-  // Threads take shares of the call as they come free.
-  static Result<void> turns(Call& call) {
+  // Threads take shares of the call as they come free, in whole numbers of `together` items.
+  static Result<void> turns(Call& call, int together = 1) {
     call.take_turns = true;
+    call.together = static_cast<uint8_t>(together);
     return {};
   }
 

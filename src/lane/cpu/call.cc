@@ -59,7 +59,7 @@ void run_call(const Call& call, Turn& turn, std::byte* scratch, uint32_t thread,
     if (range.begin < range.end) run_range(call, turn, range, count, scratch);
     return;
   }
-  const auto next = [&] { return turn.counter.next_of_rest(count, threads * kShareParts); };
+  const auto next = [&] { return turn.counter.next_of_rest(count, threads * kShareParts, call.together); };
   for (Range range = next(); range.begin < range.end; range = next()) run_range(call, turn, range, count, scratch);
 }
 

@@ -31,6 +31,7 @@ struct Call {
   bool barrier = true;
   uint32_t launch = 0;  // of the schedule
   Follow follow = Follow::Last;
+  uint8_t together = 1;  // items that the kernel is fastest with at once: shares in turns are whole numbers of them
   std::vector<Call> followers;  // in order; each reads what the ones before it and the call wrote
 };
 

@@ -25,12 +25,14 @@ class ItemCounter {
     if (begin >= count) return {};
     return {begin, grain < count - begin ? begin + grain : count};
   }
-  // The following one of `parts` equal parts of the items that are left, at least one item.
-  Range next_of_rest(uint64_t count, uint64_t parts) {
+  // The following one of `parts` equal parts of the items that are left, in whole numbers of `together` items as long
+  // as so many are left.
+  Range next_of_rest(uint64_t count, uint64_t parts, uint64_t together = 1) {
     uint64_t begin = taken_.load(std::memory_order_relaxed);
     while (begin < count) {
-      const uint64_t part = (count - begin) / parts;
-      const uint64_t end = begin + (part == 0 ? 1 : part);
+      const uint64_t left = count - begin, part = left / parts / together * together;
+      const uint64_t least = together < left ? together : left;
+      const uint64_t end = begin + (part == 0 ? least : part);
       if (taken_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) return {begin, end};
     }
     return {};

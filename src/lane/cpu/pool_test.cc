@@ -78,6 +78,20 @@ TEST(Pool, PartsOfTheRestAreHandedOutOnceAndShrink) {
   }
 }
 
+TEST(Pool, PartsOfTheRestAreWholeNumbersOfItemsThatBelongTogether) {
+  for (const uint64_t count : {1, 3, 4, 64, 1003}) {
+    ItemCounter counter;
+    uint64_t end = 0;
+    for (Range range = counter.next_of_rest(count, 8, 4); range.begin < range.end;
+         range = counter.next_of_rest(count, 8, 4)) {
+      EXPECT_EQ(range.begin, end);
+      end = range.end;
+      EXPECT_TRUE(end == count || (range.end - range.begin) % 4 == 0) << count;
+    }
+    EXPECT_EQ(end, count);
+  }
+}
+
 TEST(Pool, DenormalsAreKeptOnEveryThread) {
   Pool pool(3);
   std::vector<float> result(3, 0);
