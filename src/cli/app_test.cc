@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -44,6 +45,7 @@ TEST(Cli, AWrongCommandLineIsUsage) {
                                                 {"plan", kModel, "--form", "chunk:0"},
                                                 {"logits", kModel, "--tokens", "1,x"},
                                                 {"run", kModel, "x", "--temp", "-1"},
+                                                {"run", kModel, "x", "--order", "fast"},
                                                 {"run", kModel, "x", "--isa", "sse9"}}) {
     const Ran ran = run(wrong);
     EXPECT_EQ(ran.code, 2) << (wrong.empty() ? "" : wrong[0]);
@@ -162,6 +164,33 @@ TEST(Cli, TheHashOfTheLogitsIsOneWhateverTheyAreMadeWith) {
   EXPECT_EQ(hash_of({"--isa", "scalar"}), want);
   for (const char* chunk : {"1", "7", "16", "17", "64"}) EXPECT_EQ(hash_of({"--chunk", chunk}), want) << chunk;
   EXPECT_NE(hash_of({"--numerics", "precise"}), want);
+}
+
+TEST(Cli, FastDeltaHasOneHashForCutsBetweenChunks) {
+  std::string tokens = "1";
+  for (int token = 2; token <= 80; ++token) tokens += fmt::format(",{}", token);
+  const auto hash = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"logits", kModel, "--tokens", tokens, "--json", "--order"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return nlohmann::json::parse(run(arguments).out)["hash"].get<std::string>();
+  };
+  const std::string want = hash({"fast-delta", "--threads", "1"});
+  EXPECT_NE(want, hash({"strict"}));
+  EXPECT_EQ(want, hash({"fast-delta", "--threads", "2"}));
+  EXPECT_EQ(want, hash({"fast-delta", "--isa", "scalar"}));
+  for (const char* chunk : {"32", "64"}) EXPECT_EQ(want, hash({"fast-delta", "--chunk", chunk})) << chunk;
+  EXPECT_EQ(hash({"fast-delta", "--chunk", "31"}), hash({"strict"})) << "calls of fewer rows than a chunk";
+  EXPECT_EQ(hash({"fast-delta", "--state", "bf16"}), hash({"strict", "--state", "bf16"}));
+}
+
+TEST(Cli, APlanSaysItsOrder) {
+  const std::vector<std::string> plan{"plan", kModel, "-c", "128", "--order", "fast-delta", "--form", "chunk:70"};
+  const Ran ran = run(plan);
+  EXPECT_THAT(ran.out, HasSubstr("2 chunks of 32 rows, then 6 one after the other"));
+  std::vector<std::string> json = plan;
+  json.emplace_back("--json");
+  EXPECT_EQ(nlohmann::json::parse(run(json).out)["order"], "fast-delta");
+  EXPECT_THAT(run({"plan", kModel, "-c", "128", "--form", "chunk:70"}).out, HasSubstr("70 rows one after the other"));
 }
 
 TEST(Cli, LogitsAreWrittenAsRowsOfFloats) {

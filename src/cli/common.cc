@@ -56,6 +56,10 @@ void EngineFlags::add_to(const Verb& verb) {
   verb.option("--numerics", numerics,
               "How products read activations: int8 (one 8-bit word), int8x2 (two), precise (f32, sums in f64)")
       .shows_default();
+  verb.option("--order", order,
+              "Order of sums: strict (the bits do not depend on how a prompt was cut), fast-delta (delta rules take many "
+              "rows in chunks)")
+      .shows_default();
   verb.option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
   verb.option("--cache", cache, "Storage of keys and values: f32, f16 (default: f16 with int8, else f32)");
   verb.option("--state", state, "Storage of the memories of delta rules: f32, bf16").shows_default();
@@ -71,6 +75,9 @@ Result<runtime::EngineOptions> EngineFlags::options() const {
   const auto parsed = lane::parse_numerics(numerics);
   if (!parsed) return unknown("--numerics", numerics, {"int8", "int8x2", "precise"});
   options.numerics = *parsed;
+  const auto parsed_order = lane::parse_order(order);
+  if (!parsed_order) return unknown("--order", order, {"strict", "fast-delta"});
+  options.order = *parsed_order;
   if (!isa.empty()) {
     options.isa = lane::cpu::isa_by_name(isa);
     if (!options.isa) return unknown("--isa", isa, {"scalar", "avx2", "avx512"});

@@ -25,12 +25,13 @@ namespace tw::cli {
 Result<std::filesystem::path> model_path(const std::string& given);
 Result<gguf::Checkpoint> open_model(const std::string& given);
 
-// How a model runs: -t -c -b --numerics --isa --cache --state --hold.
+// How a model runs: -t -c -b --numerics --order --isa --cache --state --hold.
 struct EngineFlags {
   uint32_t threads = 0;
   uint32_t context = 0;
   uint32_t chunk = 512;
   std::string numerics = "int8";
+  std::string order = "strict";
   std::string isa;
   std::string cache;
   std::string state = "f32";

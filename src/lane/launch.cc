@@ -20,6 +20,15 @@ std::optional<Numerics> parse_numerics(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view name(Order order) { return order == Order::Strict ? "strict" : "fast-delta"; }
+
+std::optional<Order> parse_order(std::string_view text) {
+  for (const Order order : {Order::Strict, Order::FastDelta}) {
+    if (text == name(order)) return order;
+  }
+  return std::nullopt;
+}
+
 std::string_view name(Dtype dtype) {
   switch (dtype) {
     case Dtype::F32: return "f32";

@@ -273,8 +273,14 @@ struct Delta {
   graph::KeyHeadOf key_head_of = graph::KeyHeadOf::Modulo;
   graph::GateKind gate = graph::GateKind::Silu;
   bool channel_decay = false;
+  // Order::FastDelta: the rows of a chunk; rows after the last whole chunk go one after the other. None: all do.
+  std::optional<uint32_t> chunk;
   OutForms forms;
   bool operator==(const Delta&) const = default;
+  // Whether the fast-delta order takes chunks of it, if its memory is f32.
+  [[nodiscard]] bool has_chunks() const {
+    return rows >= kDeltaChunk && !channel_decay && d % 32 == 0 && d <= kDeltaChunkWidth;
+  }
   template <class Self, class V>
   static void visit(Self& s, V& v) {
     v.read("q", s.q);
@@ -295,6 +301,7 @@ struct Delta {
     v.field("key_head_of", s.key_head_of);
     v.field("gate", s.gate);
     v.field("channel_decay", s.channel_decay);
+    v.field("chunk", s.chunk);
   }
 };
 

@@ -187,7 +187,8 @@ std::string print(const Launch& launch, const Schedule& schedule) { return line_
 
 std::string print(const Schedule& schedule) {
   std::string text =
-      fmt::format("schedule {} {} {}\n", schedule.name, graph::to_text(schedule.form), name(schedule.numerics));
+      fmt::format("schedule {} {} {}{}\n", schedule.name, graph::to_text(schedule.form), name(schedule.numerics),
+                  schedule.order == Order::Strict ? "" : fmt::format(" {}", name(schedule.order)));
   for (size_t at = 0; at < schedule.launches.size(); ++at) {
     const Planned& planned = schedule.launches[at];
     std::string ops;
@@ -203,6 +204,7 @@ nlohmann::json to_json(const Schedule& schedule) {
   nlohmann::ordered_json json{{"name", schedule.name},
                               {"form", graph::to_text(schedule.form)},
                               {"numerics", name(schedule.numerics)},
+                              {"order", name(schedule.order)},
                               {"arena_bytes", schedule.arena_bytes}};
   auto& launches = json["launches"] = nlohmann::ordered_json::array();
   for (const Planned& planned : schedule.launches) {

@@ -88,6 +88,7 @@ struct Schedule {
   std::string name;
   graph::Form form;
   Numerics numerics = Numerics::Int8;
+  Order order = Order::Strict;
   uint64_t op_count = 0;  // ops of the graph it was planned from
   std::vector<Planned> launches;
   std::vector<Buffer> buffers;

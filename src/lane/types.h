@@ -16,6 +16,9 @@ constexpr bool present(BufferId id) { return id != kNoBuffer; }
 
 // Values of one quantized block of activations (docs/numerics.md).
 inline constexpr uint32_t kQuantBlock = 32;
+// Rows of a chunk of a delta rule, and its widest head, under Order::FastDelta (docs/numerics.md).
+inline constexpr uint32_t kDeltaChunk = 32;
+inline constexpr uint64_t kDeltaChunkWidth = 256;
 // The longest chunk of rows of one sequence.
 inline constexpr uint32_t kMaxChunk = 512;
 
@@ -27,6 +30,15 @@ enum class Numerics : uint8_t {
 };
 std::string_view name(Numerics numerics);  // "precise", "int8", "int8x2"
 std::optional<Numerics> parse_numerics(std::string_view text);
+
+// The order of sums: Strict keeps every promise of docs/numerics.md, another gives up those that it names there.
+enum class Order : uint8_t {
+  Strict,
+  FastDelta,  // delta rules take many rows in chunks
+};
+std::string_view name(Order order);  // "strict", "fast-delta"
+std::optional<Order> parse_order(std::string_view text);
+
 constexpr bool quantizes(Numerics numerics) { return numerics != Numerics::Precise; }
 
 // What a buffer's elements are stored as. 16-bit elements are widened exactly when read, rounded to nearest when

@@ -149,10 +149,21 @@ class Verifier {
       if (use.reads) check_read(at, use);
     }
     check_in_place(at);
+    if (const auto* delta = std::get_if<Delta>(&s_.launches[at].launch)) check_delta(at, *delta);
     for (const Use& use : uses_[at]) {
       if (use.writes) note_write(at, use);
     }
     if (s_.form.kind != graph::Form::Kind::Batch) check_single(at);
+  }
+
+  void check_delta(size_t at, const Delta& delta) {
+    const bool chunks = s_.order == Order::FastDelta && delta.has_chunks() && s_.at(delta.state).dtype == Dtype::F32;
+    const std::optional<uint32_t> want = chunks ? std::optional(kDeltaChunk) : std::nullopt;
+    if (delta.chunk == want) return;
+    find("S12", about(at),
+         fmt::format("takes {}, which the order {} {}",
+                     delta.chunk ? fmt::format("chunks of {} rows", *delta.chunk) : "row after row", name(s_.order),
+                     want ? fmt::format("takes in chunks of {}", *want) : "takes row after row"));
   }
 
   void check_read(size_t at, const Use& use) {

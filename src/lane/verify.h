@@ -22,6 +22,7 @@ namespace tw::lane {
 //   S9  a batch's field in the schedule of one sequence
 //   S10 a firing names an op that is not there
 //   S11 two buffers in use at the same time share bytes of the arena
+//   S12 a delta rule takes rows otherwise than the schedule's order says
 struct Finding {
   std::string code;
   std::string about;  // "launch 12 (rmsnorm)" or a buffer's name

@@ -144,9 +144,12 @@ Result<void> make_buffers(const graph::StepGraph& graph, const Knobs& knobs, Sch
     }
     schedule.buffers.push_back(std::move(buffer));
   }
-  for (const Planned& planned : schedule.launches) {
-    if (const auto* delta = std::get_if<Delta>(&planned.launch))
+  for (Planned& planned : schedule.launches) {
+    if (auto* delta = std::get_if<Delta>(&planned.launch)) {
       schedule.buffers[index(delta->state)].dtype = knobs.state;
+      if (knobs.order == lane::Order::FastDelta && knobs.state == Dtype::F32 && delta->has_chunks())
+        delta->chunk = lane::kDeltaChunk;
+    }
     if (const auto* view = std::get_if<View>(&planned.launch)) {
       Buffer& out = schedule.buffers[index(view->out)];
       out.fill = Fill::Alias;

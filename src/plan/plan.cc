@@ -87,6 +87,7 @@ Result<lane::Schedule> plan_step(const graph::StepGraph& graph, const graph::Con
   schedule.name = graph.name;
   schedule.form = graph.form;
   schedule.numerics = knobs.numerics;
+  schedule.order = knobs.order;
   schedule.op_count = graph.ops.size();
   schedule.io = io_of(graph.io);
   Explanation own;

@@ -25,6 +25,7 @@ struct Chip {
 
 struct Knobs {
   lane::Numerics numerics = lane::Numerics::Int8;
+  lane::Order order = lane::Order::Strict;
   lane::Dtype cache = lane::Dtype::F32;  // keys and values: F32 or F16
   lane::Dtype state = lane::Dtype::F32;  // delta rule memories: F32 or BF16
   bool fuse_quant = true;                // launches quantize what they store; else launches of their own do

@@ -25,11 +25,15 @@ struct Authored {
   graph::Constants constants;
 
   Result<Schedule> plan(Numerics numerics = Numerics::Int8, Dtype cache = Dtype::F32) const {
+    return plan(knobs(numerics, cache));
+  }
+  Result<Schedule> plan(const Knobs& knobs) const { return plan_step(graph, constants, knobs); }
+  static Knobs knobs(Numerics numerics = Numerics::Int8, Dtype cache = Dtype::F32) {
     Knobs knobs;
     knobs.numerics = numerics;
     knobs.cache = cache;
     knobs.quantized_bytes = some_bytes;
-    return plan_step(graph, constants, knobs);
+    return knobs;
   }
 };
 
@@ -92,6 +96,63 @@ TEST(Plan, EveryOpIsItsOwnLaunchAndActivationsAreQuantizedOnce) {
                                                  {"set_row", 2}, {"attention", 1}, {"binary", 1}, {"argmax", 1}};
   EXPECT_EQ(census(*schedule), expected);
   EXPECT_THAT(codes(verify(*schedule)), testing::IsEmpty());
+}
+
+// A delta rule of two heads of `width` in m rows.
+Authored delta_step(uint32_t m, uint32_t width) {
+  Authored a;
+  GraphBuilder b("toy", Form{Form::Kind::Chunk, m, true});
+  const auto tokens = b.param("tokens", m);
+  const auto position = b.param("position", 1);
+  const auto weight = [&](const std::string& name, uint32_t k, uint32_t n) {
+    place_rows(a.constants, name, gguf::Format::F32, k, n);
+    return b.constant(name, k, n);
+  };
+  place_values(a.constants, "norm", width);
+  const auto norm = b.constant("norm", 1, width);
+  place_rows(a.constants, "embd", gguf::Format::F32, 2 * width, 96);
+  const auto h = b.add("h", graph::RowsGather{}, {b.constant("embd", 96, 2 * width), tokens});
+  const auto beta = b.add("beta", graph::Matmul{}, {h, weight("wb", 2 * width, 2)});
+  const auto alpha = b.add("alpha", graph::Matmul{}, {h, weight("wa", 2 * width, 2)});
+  const auto memory = b.state("memory", 2 * width, width);
+  const auto o =
+      b.add("o", graph::GatedDelta{.value_heads = 2, .key_heads = 2}, {h, h, h, h, beta, alpha, memory, norm});
+  const auto logits = b.add("logits", graph::Matmul{}, {o, weight("head", 2 * width, 96)});
+  const auto next = b.add("next", graph::ArgMax{}, {logits});
+  b.io().tokens = tokens;
+  b.io().sequences = {{position, logits, next}};
+  a.graph = std::move(b).finish();
+  return a;
+}
+Delta& delta_of(Schedule& schedule) {
+  for (Planned& planned : schedule.launches) {
+    if (auto* delta = std::get_if<Delta>(&planned.launch)) return *delta;
+  }
+  throw std::logic_error("no delta rule");
+}
+
+TEST(Plan, FastDeltaTakesChunksWhereItsOrderIsDefined) {
+  struct Case {
+    uint32_t rows, width;
+    Order order;
+    Dtype state;
+    std::optional<uint32_t> chunk;
+  };
+  for (const Case& c : {Case{40, 32, Order::FastDelta, Dtype::F32, 32},
+                        {31, 32, Order::FastDelta, Dtype::F32, {}},
+                        {40, 48, Order::FastDelta, Dtype::F32, {}},
+                        {40, 32, Order::FastDelta, Dtype::BF16, {}},
+                        {40, 32, Order::Strict, Dtype::F32, {}}}) {
+    Knobs knobs = Authored::knobs();
+    knobs.order = c.order, knobs.state = c.state;
+    auto schedule = delta_step(c.rows, c.width).plan(knobs);
+    ASSERT_TRUE(schedule) << to_text(schedule.refusal());
+    EXPECT_EQ(schedule->order, c.order);
+    EXPECT_EQ(delta_of(*schedule).chunk, c.chunk) << c.rows << " rows of " << c.width;
+    EXPECT_THAT(codes(verify(*schedule)), testing::IsEmpty());
+    delta_of(*schedule).chunk = c.chunk ? std::nullopt : std::optional(32U);
+    EXPECT_THAT(codes(verify(*schedule)), testing::ElementsAre("S12"));
+  }
 }
 
 TEST(Plan, PreciseNumericsQuantizeNothing) {

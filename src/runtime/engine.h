@@ -27,6 +27,7 @@ using Token = int32_t;
 
 struct EngineOptions {
   lane::Numerics numerics = lane::Numerics::Int8;
+  lane::Order order = lane::Order::Strict;
   std::optional<lane::cpu::Isa> isa;  // none: the widest this machine has
   uint32_t threads = 0;               // 0: one a core
   uint32_t context = 0;               // positions a sequence; 0: the smaller of the model's own and 4096

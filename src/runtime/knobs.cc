@@ -43,6 +43,7 @@ lane::Dtype cache_of(const EngineOptions& options) {
 plan::Knobs knobs_of(const EngineOptions& options) {
   plan::Knobs knobs;
   knobs.numerics = options.numerics;
+  knobs.order = options.order;
   knobs.cache = cache_of(options);
   knobs.state = options.state;
   knobs.held = options.held;

@@ -185,7 +185,10 @@ Result<void> Binder::bind(const Delta& l) {
   a.eps = l.eps;
   a.state_type = s_.at(l.state).dtype;
   a.channel_decay = l.channel_decay, a.key_head_of = l.key_head_of, a.gate = l.gate;
-  add(a, kernels_.delta_update, delta_update_items).take_turns = true;
+  if (l.chunk)
+    add(a, kernels_.delta_chunks, delta_chunks_items, delta_chunks_scratch_bytes()).take_turns = true;
+  else
+    add(a, kernels_.delta_update, delta_update_items).take_turns = true;
   return done(add(a, kernels_.delta_norm, delta_norm_items));
 }
 

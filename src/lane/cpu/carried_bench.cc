@@ -18,16 +18,17 @@ constexpr unsigned kThreads = 2;
 constexpr uint64_t kMemories = uint64_t{96} << 20;  // bytes of all layers together
 
 template <class Args>
-void on_all(Pool& pool, Kernel<Args> kernel, const Args& a, uint64_t count) {
+void on_all(Pool& pool, Kernel<Args> kernel, const Args& a, uint64_t count, DeltaChunk* scratch = nullptr) {
   ItemCounter counter;
   const uint64_t turns = std::min<uint64_t>(count, 16 * kThreads);
-  pool.run([&](unsigned) {
+  pool.run([&](unsigned thread) {
+    auto* own = scratch == nullptr ? nullptr : reinterpret_cast<std::byte*>(scratch + thread);
     for (Range i = counter.next(turns, 1); i.begin < i.end; i = counter.next(turns, 1))
-      kernel(a, {count * i.begin / turns, count * i.end / turns}, nullptr);
+      kernel(a, {count * i.begin / turns, count * i.end / turns}, own);
   });
 }
 
-void delta(benchmark::State& state, uint64_t heads, uint64_t rows) {
+void delta(benchmark::State& state, uint64_t heads, uint64_t rows, Order order) {
   constexpr uint64_t d = 128;
   const uint64_t layer = heads * d * d;
   const uint64_t layers = std::max<uint64_t>(1, kMemories / 4 / layer);
@@ -43,10 +44,14 @@ void delta(benchmark::State& state, uint64_t heads, uint64_t rows) {
               .key_heads = heads,
               .d = d};
   Pool pool(kThreads);
+  std::vector<DeltaChunk> scratch(kThreads);
   uint64_t i = 0;
   for (auto _ : state) {
     a.state = memory.data() + i++ % layers * layer;
-    on_all(pool, kernels(best_isa()).delta_update, a, delta_update_items(a));
+    if (order == Order::FastDelta)
+      on_all(pool, kernels(best_isa()).delta_chunks, a, delta_chunks_items(a), scratch.data());
+    else
+      on_all(pool, kernels(best_isa()).delta_update, a, delta_update_items(a));
   }
   const auto runs = static_cast<double>(state.iterations());
   state.counters["GB/s"] =
@@ -85,7 +90,9 @@ int register_all() {
   });
   for (const uint64_t heads : {16, 32})
     for (const uint64_t rows : {1, 8, 512})
-      add(fmt::format("delta/{} heads/{} rows", heads, rows), [=](benchmark::State& s) { delta(s, heads, rows); });
+      add(fmt::format("delta/{} heads/{} rows", heads, rows),
+          [=](benchmark::State& s) { delta(s, heads, rows, Order::Strict); });
+  add("delta/32 heads/512 rows/fast-delta", [](benchmark::State& s) { delta(s, 32, 512, Order::FastDelta); });
   for (const uint64_t rows : {1, 512})
     add(fmt::format("conv/4096 channels/{} rows", rows), [=](benchmark::State& s) { conv(s, 4096, rows); });
   return 0;

@@ -10,4 +10,5 @@
   template void conv<S>(const ConvArgs&, Range, std::byte*);            \
   template void conv_parts<S>(const ConvPartsArgs&, Range, std::byte*); \
   template void delta_update<S>(const DeltaArgs&, Range, std::byte*);   \
+  template void delta_chunks<S>(const DeltaArgs&, Range, std::byte*);   \
   template void delta_norm<S>(const DeltaArgs&, Range, std::byte*);

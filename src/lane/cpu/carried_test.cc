@@ -9,9 +9,11 @@ namespace tw::lane::cpu {
 namespace {
 
 using testing::expect_near;
+using testing::Lane;
 using testing::launch;
 using testing::on_every_lane;
 using testing::Random;
+using testing::same_bits;
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
@@ -115,6 +117,69 @@ std::vector<double> delta_formula(const DeltaShape& p, std::vector<double> state
   return state;
 }
 
+enum class Rows : uint8_t { OneByOne, Chunks };
+
+// Random operands of a shape, and runs over them: memory, then outputs.
+struct DeltaCase {
+  DeltaCase(const DeltaShape& shape, Random& random) : p(shape) {
+    const uint64_t m = p.sequences * p.rows;
+    const float spread = 1 / std::sqrt(static_cast<float>(p.d));
+    q = random.values(m * p.key_heads * p.d, spread), k = random.values(q.size(), spread);
+    v = random.values(m * p.value_heads * p.d), z = random.values(v.size()), norm = random.values(p.d);
+    beta = random.between(m * p.value_heads, 0, 1);
+    alpha = random.between(p.channel ? v.size() : m * p.value_heads, 0.5f, 1);
+    state = random.values(p.sequences * p.value_heads * p.d * p.d, 0.3f);
+  }
+
+  DeltaArgs args(float* memory, float* out) const {
+    return {.q = q.data(),
+            .k = k.data(),
+            .v = v.data(),
+            .z = z.data(),
+            .beta = beta.data(),
+            .alpha = alpha.data(),
+            .norm = norm.data(),
+            .state = memory,
+            .o = out,
+            .out = store_rows(out, p.d),
+            .sequences = p.sequences,
+            .rows = p.rows,
+            .value_heads = p.value_heads,
+            .key_heads = p.key_heads,
+            .d = p.d,
+            .eps = 1e-6f,
+            .channel_decay = p.channel,
+            .key_head_of = p.key_of,
+            .gate = p.gate};
+  }
+  static void update(const Kernels& kernels, const DeltaArgs& a, Rows rows) {
+    if (rows == Rows::Chunks)
+      launch(kernels.delta_chunks, a, delta_chunks_items(a), delta_chunks_scratch_bytes());
+    else
+      launch(kernels.delta_update, a, delta_update_items(a));
+  }
+  std::vector<float> run(const Kernels& kernels, Dtype type, Rows rows) const {
+    std::vector<float> y = state;
+    y.resize(state.size() + v.size());
+    std::vector<uint16_t> narrow(state.size());
+    for (size_t i = 0; i < state.size(); ++i) narrow[i] = f32_to_bf16(state[i]);
+    DeltaArgs a = args(y.data(), y.data() + state.size());
+    a.state_type = type;
+    if (type == Dtype::BF16) a.state = narrow.data();
+    update(kernels, a, rows);
+    launch(kernels.delta_norm, a, delta_norm_items(a));
+    if (type == Dtype::BF16)
+      for (size_t i = 0; i < state.size(); ++i) y[i] = bf16_to_f32(narrow[i]);
+    return y;
+  }
+  std::vector<double> formula() const {
+    return delta_formula(p, {state.begin(), state.end()}, q, k, v, z, beta, alpha, norm);
+  }
+
+  DeltaShape p;
+  std::vector<float> q, k, v, z, norm, beta, alpha, state;
+};
+
 TEST(Delta, EveryFormEqualsTheFormula) {
   using enum graph::KeyHeadOf;
   Random random(12);
@@ -130,49 +195,64 @@ TEST(Delta, EveryFormEqualsTheFormula) {
                               {2, 2, 72, 1, 3, true, Grouped, graph::GateKind::Silu},
                               {4, 2, 128, 1, 2, false, Modulo, graph::GateKind::Silu},
                               {2, 1, 256, 6, 1, false, Modulo, graph::GateKind::Silu}}) {
-    const uint64_t m = p.sequences * p.rows, keys = m * p.key_heads * p.d, values = m * p.value_heads * p.d;
-    const float spread = 1 / std::sqrt(static_cast<float>(p.d));
-    const auto q = random.values(keys, spread), k = random.values(keys, spread), v = random.values(values),
-               z = random.values(values), norm = random.values(p.d);
-    const auto beta = random.between(m * p.value_heads, 0, 1);
-    const auto alpha = random.between(p.channel ? values : m * p.value_heads, 0.5f, 1);
-    const auto state = random.values(p.sequences * p.value_heads * p.d * p.d, 0.3f);
-    const auto run = [&](const Kernels& kernels, Dtype type) {
-      std::vector<float> y = state;
-      y.resize(state.size() + values);
-      std::vector<uint16_t> narrow(state.size());
-      for (size_t i = 0; i < state.size(); ++i) narrow[i] = f32_to_bf16(state[i]);
-      DeltaArgs a{.q = q.data(),
-                  .k = k.data(),
-                  .v = v.data(),
-                  .z = z.data(),
-                  .beta = beta.data(),
-                  .alpha = alpha.data(),
-                  .norm = norm.data(),
-                  .state = y.data(),
-                  .o = y.data() + state.size(),
-                  .out = store_rows(y.data() + state.size(), p.d),
-                  .sequences = p.sequences,
-                  .rows = p.rows,
-                  .value_heads = p.value_heads,
-                  .key_heads = p.key_heads,
-                  .d = p.d,
-                  .eps = 1e-6f,
-                  .state_type = type,
-                  .channel_decay = p.channel,
-                  .key_head_of = p.key_of,
-                  .gate = p.gate};
-      if (type == Dtype::BF16) a.state = narrow.data();
-      launch(kernels.delta_update, a, delta_update_items(a));
-      launch(kernels.delta_norm, a, delta_norm_items(a));
-      if (type == Dtype::BF16)
-        for (size_t i = 0; i < state.size(); ++i) y[i] = bf16_to_f32(narrow[i]);
-      return y;
-    };
-    const auto got = on_every_lane([&](const Kernels& kernels) { return run(kernels, Dtype::F32); });
-    const std::vector<double> start(state.begin(), state.end());
-    expect_near(got, delta_formula(p, start, q, k, v, z, beta, alpha, norm), 3e-5);
-    on_every_lane([&](const Kernels& kernels) { return run(kernels, Dtype::BF16); });
+    const DeltaCase c(p, random);
+    const auto got = on_every_lane([&](const Kernels& kernels) { return c.run(kernels, Dtype::F32, Rows::OneByOne); });
+    expect_near(got, c.formula(), 3e-5);
+    on_every_lane([&](const Kernels& kernels) { return c.run(kernels, Dtype::BF16, Rows::OneByOne); });
+  }
+}
+
+TEST(Delta, ChunksEqualTheFormula) {
+  using enum graph::KeyHeadOf;
+  Random random(13);
+  for (const DeltaShape& p : {DeltaShape{2, 1, 32, 1, 1, false, Modulo, graph::GateKind::Silu},
+                              {2, 1, 64, 31, 2, false, Grouped, graph::GateKind::Silu},
+                              {4, 2, 96, 32, 1, false, Modulo, graph::GateKind::Sigmoid},
+                              {4, 2, 64, 33, 2, false, Grouped, graph::GateKind::Silu},
+                              {2, 1, 128, 77, 1, false, Modulo, graph::GateKind::Silu},
+                              {1, 1, 256, 35, 1, false, Modulo, graph::GateKind::Silu},
+                              {2, 2, 32, 512, 1, false, Modulo, graph::GateKind::Silu}}) {
+    const DeltaCase c(p, random);
+    const auto got = on_every_lane([&](const Kernels& kernels) { return c.run(kernels, Dtype::F32, Rows::Chunks); });
+    expect_near(got, c.formula(), 3e-5);
+    if (p.rows < kDeltaChunk) {
+      EXPECT_TRUE(same_bits(got, c.run(reference_kernels(), Dtype::F32, Rows::OneByOne)));
+    }
+  }
+}
+
+// Decays down to nothing, and writes that replace what is there: no quotient of decays may be formed.
+TEST(Delta, ChunksForgetAll) {
+  Random random(14);
+  DeltaCase c({2, 1, 64, 70, 1, false, graph::KeyHeadOf::Modulo, graph::GateKind::Silu}, random);
+  for (size_t i = 0; i < c.alpha.size(); ++i) {
+    if (i % 3 == 0) c.alpha[i] = i % 2 == 0 ? 0.0f : 1e-30f;
+    if (i % 5 == 0) c.beta[i] = 1;
+  }
+  const auto got = on_every_lane([&](const Kernels& kernels) { return c.run(kernels, Dtype::F32, Rows::Chunks); });
+  expect_near(got, c.formula(), 3e-5);
+}
+
+// A call that ends with a whole chunk leaves what one call over both leaves.
+TEST(Delta, CutsBetweenChunksChangeNothing) {
+  Random random(15);
+  const DeltaCase c({4, 2, 64, 101, 1, false, graph::KeyHeadOf::Modulo, graph::GateKind::Silu}, random);
+  for (const Lane& lane : testing::lanes()) {
+    const auto want = c.run(*lane.kernels, Dtype::F32, Rows::Chunks);
+    for (const uint64_t cut : {32, 64, 96}) {
+      std::vector<float> y = c.state;
+      y.resize(c.state.size() + c.v.size());
+      DeltaArgs a = c.args(y.data(), y.data() + c.state.size());
+      DeltaArgs rest = a;
+      a.rows = cut, rest.rows -= cut;
+      const uint64_t keys = cut * a.key_heads * a.d, values = cut * a.value_heads * a.d, gates = cut * a.value_heads;
+      rest.q += keys, rest.k += keys, rest.v += values, rest.o += values, rest.beta += gates, rest.alpha += gates;
+      DeltaCase::update(*lane.kernels, a, Rows::Chunks);
+      DeltaCase::update(*lane.kernels, rest, Rows::Chunks);
+      a.rows = c.p.rows;
+      launch(lane.kernels->delta_norm, a, delta_norm_items(a));
+      EXPECT_TRUE(same_bits(y, want)) << lane.name << ", cut at " << cut;
+    }
   }
 }
 

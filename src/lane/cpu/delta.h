@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "graph/op.h"
@@ -45,5 +46,22 @@ TW_INLINE constexpr uint64_t delta_update_items(const DeltaArgs& a) {
   return a.sequences * a.value_heads * ((a.d + kDeltaRows - 1) / kDeltaRows);
 }
 TW_INLINE constexpr uint64_t delta_norm_items(const DeltaArgs& a) { return a.sequences * a.rows * a.value_heads; }
+
+// The same by Order::FastDelta: whole chunks of kDeltaChunk rows, what is left row after row. For an f32 memory, one
+// decay a head, and d a multiple of 32 up to kDeltaChunkWidth. Items of delta_chunks: sequences * value_heads.
+TW_INLINE constexpr uint64_t delta_chunks_items(const DeltaArgs& a) { return a.sequences * a.value_heads; }
+
+// What a thread holds of a chunk. The vectors are turned: value j of row t at [j * kDeltaChunk + t].
+struct DeltaChunk {
+  static constexpr uint64_t kSquare = kDeltaChunk * kDeltaChunk;
+  alignas(64) float keys[kDeltaChunkWidth * kDeltaChunk], queries[kDeltaChunkWidth * kDeltaChunk];
+  // Row t of the triangles at [t * kDeltaChunk]: what row i <= t adds to row t, of the errors (negative) and of o.
+  alignas(64) float errors[kSquare], outputs[kSquare];
+  float decay[kDeltaChunk];             // of the memory from before the chunk to after row t
+  alignas(64) float rest[kDeltaChunk];  // from after row t to after the chunk
+  // A vector a row, of 16 memory rows: S k, then the changes c; S q; the changes as they are at the chunk's end.
+  alignas(64) float changes[16 * kDeltaChunk], seen[16 * kDeltaChunk], left[16 * kDeltaChunk];
+};
+TW_INLINE constexpr size_t delta_chunks_scratch_bytes() { return sizeof(DeltaChunk); }
 
 }  // namespace tw::lane::cpu

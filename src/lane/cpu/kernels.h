@@ -42,6 +42,7 @@ struct Kernels {
   Kernel<ConvArgs> conv;
   Kernel<ConvPartsArgs> conv_parts;
   Kernel<DeltaArgs> delta_update;
+  Kernel<DeltaArgs> delta_chunks;
   Kernel<DeltaArgs> delta_norm;
   Kernel<ArgMaxArgs> argmax_scan;
   Kernel<ArgMaxArgs> argmax_merge;

@@ -26,6 +26,8 @@ void conv_parts(const ConvPartsArgs& a, Range range, std::byte* scratch);
 template <class S>
 void delta_update(const DeltaArgs& a, Range range, std::byte* scratch);
 template <class S>
+void delta_chunks(const DeltaArgs& a, Range range, std::byte* scratch);
+template <class S>
 void delta_norm(const DeltaArgs& a, Range range, std::byte* scratch);
 
 template <class S>
@@ -49,6 +51,7 @@ constexpr Kernels kernels_of() {
           .conv = conv<S>,
           .conv_parts = conv_parts<S>,
           .delta_update = delta_update<S>,
+          .delta_chunks = delta_chunks<S>,
           .delta_norm = delta_norm<S>,
           .argmax_scan = argmax_scan<S>,
           .argmax_merge = argmax_merge<S>,

@@ -60,6 +60,12 @@ std::string path(const Attention& l, Numerics) {
   return l.rows <= kFewAttentionRows ? "by chunks of the cache, merged after"
                                      : fmt::format("by tiles of its {} rows", l.rows);
 }
+std::string path(const Delta& l, Numerics) {
+  if (!l.chunk) return l.rows == 1 ? "one row" : fmt::format("{} rows one after the other", l.rows);
+  const uint64_t rest = l.rows % *l.chunk;
+  return fmt::format("{} chunks of {} rows{}", l.rows / *l.chunk, *l.chunk,
+                     rest == 0 ? "" : fmt::format(", then {} one after the other", rest));
+}
 template <class L>
 std::string path(const L&, Numerics) {
   return {};

@@ -24,6 +24,7 @@ const Kernels& reference_kernels() {
                                   .conv = reference::conv,
                                   .conv_parts = reference::conv_parts,
                                   .delta_update = reference::delta_update,
+                                  .delta_chunks = reference::delta_chunks,
                                   .delta_norm = reference::delta_norm,
                                   .argmax_scan = reference::argmax_scan,
                                   .argmax_merge = reference::argmax_merge,

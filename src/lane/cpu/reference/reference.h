@@ -47,6 +47,7 @@ void cache_write(const CacheWriteArgs& a, Range range, std::byte*);
 void conv(const ConvArgs& a, Range range, std::byte*);
 void conv_parts(const ConvPartsArgs& a, Range range, std::byte*);
 void delta_update(const DeltaArgs& a, Range range, std::byte*);
+void delta_chunks(const DeltaArgs& a, Range range, std::byte*);
 void delta_norm(const DeltaArgs& a, Range range, std::byte*);
 void argmax_scan(const ArgMaxArgs& a, Range range, std::byte*);
 void argmax_merge(const ArgMaxArgs& a, Range range, std::byte*);
