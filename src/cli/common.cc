@@ -56,9 +56,10 @@ void EngineFlags::add_to(const Verb& verb) {
   verb.option("--numerics", numerics,
               "How products read activations: int8 (one 8-bit word), int8x2 (two), precise (f32, sums in f64)")
       .shows_default();
-  verb.option("--order", order,
-              "Order of sums: strict (the bits do not depend on how a prompt was cut), fast-delta (delta rules take many "
-              "rows in chunks)")
+  verb.option(
+          "--order", order,
+          "Order of sums: strict (the bits do not depend on how a prompt was cut), fast-delta (delta rules take many "
+          "rows in chunks)")
       .shows_default();
   verb.option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the widest of this machine)");
   verb.option("--cache", cache, "Storage of keys and values: f32, f16 (default: f16 with int8, else f32)");
