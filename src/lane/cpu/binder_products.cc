@@ -179,8 +179,15 @@ Result<void> Binder::bind(const Moe& l) {
   }
   TW_TRY_VOID(set_store(a.y, l.y, l.rows, l.d));
   shared(moe_work(a, nullptr).bytes, [&a](std::byte* memory) { a.work = moe_work(a, memory); });
-  for (const MoePhase& phase : moe_kernels(isa_).phases) {
-    add(a, phase.run, phase.items, moe_scratch_bytes(a)).take_turns = true;
+  const size_t first = d_.calls.size(), scratch = moe_scratch(a, nullptr).bytes;
+  const MoeKernels& kernels = moe_kernels(isa_);
+  for (int i = 0; i < kMoePhases; ++i) {
+    const MoePhase& phase = kernels.phases[i];
+    Call& call = add(a, phase.run, phase.items, scratch);
+    call.take_turns = true;
+    call.varies = phase.varies;
+    // The choice of one row is sooner made by the thread that ends the logits than waited for.
+    if (i == kMoeGroup) follow(first + (l.rows == 1 ? kMoeChoose : kMoeGroup), Follow::Last);
   }
   return {};
 }

@@ -102,6 +102,27 @@ TEST(FusedMixtures, SharedExpertsAreANetworkOfTheirOwnAddedAfterTheSum) {
     }
 }
 
+// Nothing but the choice is one thread's work: with one row it follows the logits, else the choice is by rows and only
+// the grouping follows it.
+TEST(FusedMixtures, AreSharedOutToTheThreads) {
+  for (const uint64_t rows : {1, 5}) {
+    const MixtureCase c{Numerics::Int8, rows};
+    TestSchedule s(c.numerics);
+    const BufferId x = s.input("x", rows, c.d, test_values(rows * c.d, 7));
+    s.add(Quant{x, rows * c.d});
+    Moe moe = mixture_of(s, c, x);
+    moe.y = own(s.computed("y", rows, c.d));
+    s.add(moe);
+    std::vector<size_t> followers;
+    const auto result = s.try_run(best_isa(), 2, [&](const Program& program) {
+      for (const Call& call : program.calls())
+        if (call.launch == 1) followers.push_back(call.followers.size());
+    });
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(followers, rows == 1 ? (std::vector<size_t>{2, 0, 0, 0}) : (std::vector<size_t>{0, 1, 0, 0, 0}));
+  }
+}
+
 TEST(FusedMixtures, LandInRowsOfATable) {
   for (const Dtype type : {Dtype::F32, Dtype::F16})
     for (const uint64_t rows : {1, 5}) {

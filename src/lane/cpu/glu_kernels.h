@@ -15,21 +15,38 @@ struct GluOf {
   using Product = ProductOf<S>;
   using V = typename S::V;
 
-  static V act(const graph::MoeAct& kind, V g, V u) {
-    if (kind.kind == graph::MoeAct::Kind::SwiGlu) return S::mul(math::silu<S>(g), u);
-    if (kind.kind == graph::MoeAct::Kind::GeGlu) return S::mul(math::gelu<S>(g), u);
-    const V limit = S::set(kind.limit);
-    g = S::min(g, limit);
-    u = S::min(S::max(u, S::neg(limit)), limit);
-    const V gate = S::mul(g, math::sigmoid<S>(S::mul(S::set(kind.slope), g)));
-    return S::mul(gate, S::add(u, S::set(1.0f)));
+  // The activations of g and u, each step rounded.
+  struct SwiGlu {
+    TW_INLINE V operator()(V g, V u) const { return S::mul(math::silu<S>(g), u); }
+  };
+  struct GeGlu {
+    TW_INLINE V operator()(V g, V u) const { return S::mul(math::gelu<S>(g), u); }
+  };
+  struct ClampedSwiGlu {
+    float limit, slope;
+    TW_INLINE V operator()(V g, V u) const {
+      const V most = S::set(limit);
+      g = S::min(g, most);
+      u = S::min(S::max(u, S::neg(most)), most);
+      const V gate = S::mul(g, math::sigmoid<S>(S::mul(S::set(slope), g)));
+      return S::mul(gate, S::add(u, S::set(1.0f)));
+    }
+  };
+
+  template <class Act>
+  static void each(Act act, const float* gates, const float* ups, float* out, uint64_t count) {
+    each16<S>(0, count,
+              [&](auto lanes, uint64_t i) { lanes.store(out + i, act(lanes.load(gates + i), lanes.load(ups + i))); });
   }
 
   // out[i] = act(gates[i], ups[i]); out may be gates.
   static void activate(const graph::MoeAct& kind, const float* gates, const float* ups, float* out, uint64_t count) {
-    each16<S>(0, count, [&](auto lanes, uint64_t i) {
-      lanes.store(out + i, act(kind, lanes.load(gates + i), lanes.load(ups + i)));
-    });
+    switch (kind.kind) {
+      case graph::MoeAct::Kind::SwiGlu: return each(SwiGlu{}, gates, ups, out, count);
+      case graph::MoeAct::Kind::GeGlu: return each(GeGlu{}, gates, ups, out, count);
+      case graph::MoeAct::Kind::ClampedSwiGlu:
+        return each(ClampedSwiGlu{kind.limit, kind.slope}, gates, ups, out, count);
+    }
   }
 
   // Items of one row: of several at once first all gates, then all ups, as one set of panels where both are alike.

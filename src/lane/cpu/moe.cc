@@ -13,9 +13,13 @@ extern const MoeKernels kMoeAvx512;
 
 namespace {
 
+// What the results of a pass over the experts may take of a thread's cache.
+constexpr uint64_t kPassBytes = uint64_t{256} << 10;
+
 class Cutter {
  public:
   explicit Cutter(std::byte* storage) : storage_(storage) {}
+  void skip(size_t bytes) { bytes_ += bytes; }
   template <class T>
   void take(T*& pointer, uint64_t count) {
     pointer = count == 0 ? nullptr : reinterpret_cast<T*>(storage_ + bytes_);
@@ -119,9 +123,6 @@ const MoeKernels& moe_kernels(Isa isa) {
   return kMoeScalar;
 }
 
-uint64_t moe_active_bound(const MoeArgs& args) {
-  return std::min<uint64_t>(args.spec.experts, args.rows * args.spec.used);
-}
 bool moe_reads_plain(const MoeArgs& args) {
   return args.words == 0 || args.spec.weigh_inputs || is_float(args.gate.layout) || is_float(args.up.layout);
 }
@@ -144,11 +145,11 @@ MoeWork moe_work(const MoeArgs& args, std::byte* storage) {
   cut.take(work.active, args.spec.experts);
   cut.take(work.first, uint64_t{args.spec.experts} + 1);
   cut.take(work.active_count, 1);
-  cut.take(work.input, moe_reads_plain(args) ? picks * args.d : 0);
-  if (moe_reads_quantized(args)) work.input_quant = cut.take_quant(picks * args.d, args.words);
-  cut.take(work.hidden, picks * hidden);
-  if (moe_quantizes_hidden(args)) work.hidden_quant = cut.take_quant(picks * hidden, args.words);
-  cut.take(work.output, picks * args.d);
+  if (moe_quantizes_hidden(args))
+    work.hidden_quant = cut.take_quant(picks * hidden, args.words);
+  else
+    cut.take(work.hidden, picks * hidden);
+  cut.take(work.sums, args.rows * args.d);
   if (args.with_shared) {
     const uint64_t shared_hidden = args.shared.gate.n;
     if (shared_quantizes_hidden(args))
@@ -161,39 +162,48 @@ MoeWork moe_work(const MoeArgs& args, std::byte* storage) {
   return work;
 }
 
-size_t moe_scratch_bytes(const MoeArgs& args) {
-  size_t most = 2 * uint64_t{args.spec.experts};
-  for (const Packed* w : {&args.router, &args.gate, &args.up, &args.down}) {
-    ProductPart part;
-    part.w = *w;
-    ProductArgs product;
-    product.parts = &part;
-    product.part_count = 1;
-    product.rows = args.rows;
-    product.words = args.words;
-    most = std::max(most, scratch_bytes(product));
-  }
-  // Beside a product's: 32 gates and ups a row.
-  most += args.rows * 2 * kBlock * sizeof(float);
-  if (!args.with_shared) return most;
+uint64_t moe_pass_panels(const MoeArgs& args) {
+  const uint64_t panel_bytes = args.rows * args.spec.used * kPanel * sizeof(float);
+  return std::clamp<uint64_t>(kPassBytes / panel_bytes, 1, args.down.group_panels());
+}
+
+MoeScratch moe_scratch(const MoeArgs& args, std::byte* storage) {
+  ProductPart parts[4];
+  const Packed* weights[] = {&args.gate, &args.up, &args.down, &args.router};
+  for (int i = 0; i < 4; ++i) parts[i].w = *weights[i];
+  ProductArgs product;
+  product.parts = parts;
+  product.part_count = 4;
+  product.rows = args.rows;
+  product.words = args.words;
+  Cutter cut(storage);
+  MoeScratch scratch;
+  // First, so that it is the whole of what the logits' product cuts.
+  scratch.product = product_scratch(product, storage);
+  cut.skip(scratch.product.bytes);
+  cut.take(scratch.gates, args.rows * kBlock);
+  cut.take(scratch.ups, args.rows * kBlock);
+  cut.take(scratch.input, moe_reads_plain(args) ? args.rows * args.d : 0);
+  if (moe_reads_quantized(args)) scratch.input_quant = cut.take_quant(args.rows * args.d, args.words);
+  cut.take(scratch.outputs, moe_pass_panels(args) * args.rows * args.spec.used * kPanel);
+  scratch.bytes = std::max<size_t>(cut.bytes(), 2 * uint64_t{args.spec.experts});
+  if (!args.with_shared) return scratch;
   const SharedProducts shared(args);
-  return std::max({most, scratch_bytes(shared.glu), scratch_bytes(shared.down)});
+  scratch.bytes = std::max({scratch.bytes, scratch_bytes(shared.glu), scratch_bytes(shared.down)});
+  return scratch;
 }
 
 uint64_t moe_logits_items(const MoeArgs& args) { return args.router.panels(); }
 uint64_t moe_row_items(const MoeArgs& args) { return args.rows; }
 uint64_t moe_one_item(const MoeArgs&) { return 1; }
-uint64_t moe_slot_items(const MoeArgs& args) { return args.rows * args.spec.used; }
 uint64_t moe_expert_hidden_items(const MoeArgs& args) {
-  return moe_active_bound(args) * ((args.spec.hidden + kBlock - 1) / kBlock);
+  return *args.work.active_count * ((args.spec.hidden + kBlock - 1) / kBlock);
 }
-uint64_t moe_expert_down_items(const MoeArgs& args) { return moe_active_bound(args) * args.down.group_panels(); }
-
 uint64_t moe_hidden_items(const MoeArgs& args) {
   return moe_expert_hidden_items(args) + (args.with_shared ? items(SharedProducts(args).glu) : 0);
 }
 uint64_t moe_down_items(const MoeArgs& args) {
-  return moe_expert_down_items(args) + (args.with_shared ? args.shared.down.panels() : 0);
+  return args.down.group_panels() + (args.with_shared ? args.shared.down.panels() : 0);
 }
 
 void moe_shared_hidden(const MoeArgs& args, Range range, std::byte* scratch, GluKernel kernel) {

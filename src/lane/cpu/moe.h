@@ -8,10 +8,14 @@
 //   logits   panels of the router                   x router + router_bias
 //   choose   rows                                   P; the picks, their scores and factors
 //   group    1                                      slots, sorted by expert
-//   gather   slots                                  the slot's input: its row's, or its score times it, quantized
 //   hidden   active experts x blocks of 32 hidden   act(gate + bias, up + bias), quantized
-//   down     active experts x panels of d           down + bias
-//   combine  rows                                   y = c_1 y_1, then y = fma(c_i, y_i, y) in the order of the picks
+//   down     panels of d                            down + bias; y = c_1 y_1, then y = fma(c_i, y_i, y) in the order of
+//                                                   the picks
+//   combine  rows                                   the sums, where they are wanted
+//
+// Items of hidden go through one expert after the other, whose weights so are read on and on, and whose rows' inputs
+// are put together once by the thread that multiplies them: a row's own, or its score times it, quantized. An item of
+// down is a panel of all experts, so that the results of slots are summed while they are in its thread's cache.
 //
 // A shared expert is a SwiGLU network of its own over every row: its products are further items of the phases hidden
 // and down, and combine adds its row to the finished sum, rounded.
@@ -43,14 +47,12 @@ struct MoeWork {
   uint32_t* active = nullptr;        // [experts]: experts with slots, ascending
   uint32_t* first = nullptr;         // [experts + 1]: first slot of the a-th active expert, and the end
   uint32_t* active_count = nullptr;  // [1]
-  float* input = nullptr;            // [slots][d], where the plain form is read
-  QuantView input_quant;             // where the quantized form is read
-  float* hidden = nullptr;           // [slots][hidden]
-  QuantView hidden_quant;
-  float* output = nullptr;         // [slots][d]
-  float* shared_hidden = nullptr;  // [rows][shared hidden], where its plain form is read
-  QuantView shared_quant;          // where its quantized form is read
-  float* shared_output = nullptr;  // [rows][d]
+  float* hidden = nullptr;           // [slots][hidden], where its plain form is read
+  QuantView hidden_quant;            // where its quantized form is read
+  float* sums = nullptr;             // [rows][d]
+  float* shared_hidden = nullptr;    // [rows][shared hidden], where its plain form is read
+  QuantView shared_quant;            // where its quantized form is read
+  float* shared_output = nullptr;    // [rows][d]
   size_t bytes = 0;
 };
 
@@ -85,15 +87,30 @@ struct MoeArgs {
 
 // Cuts `storage`, 64-byte aligned; its size is the result's `bytes`, which does not depend on storage.
 MoeWork moe_work(const MoeArgs& args, std::byte* storage);
-// Scratch a thread needs in any phase, 64-byte aligned.
-size_t moe_scratch_bytes(const MoeArgs& args);
+
+// What a thread works in during the phases hidden and down.
+struct MoeScratch {
+  float* gates = nullptr;    // [rows][32]
+  float* ups = nullptr;      // [rows][32]
+  float* input = nullptr;    // [rows][d], of an expert, where the plain form is read
+  QuantView input_quant;     // where the quantized form is read
+  float* outputs = nullptr;  // [panels of a pass][slots][16]
+  ProductScratch product;
+  size_t bytes = 0;
+};
+// Cuts `storage`, 64-byte aligned; the result's `bytes` are what a thread needs in any phase.
+MoeScratch moe_scratch(const MoeArgs& args, std::byte* storage);
+// Panels of d that a pass over all experts multiplies.
+uint64_t moe_pass_panels(const MoeArgs& args);
 
 using MoeKernel = void (*)(const MoeArgs& args, Range range, std::byte* scratch);
 struct MoePhase {
   MoeKernel run;
   uint64_t (*items)(const MoeArgs& args);
+  bool varies = false;  // the count depends on what earlier phases chose
 };
-inline constexpr int kMoePhases = 7;
+inline constexpr int kMoePhases = 6;
+inline constexpr int kMoeChoose = 1, kMoeGroup = 2;
 struct MoeKernels {
   MoePhase phases[kMoePhases];  // in the order above
 };
@@ -102,19 +119,16 @@ const MoeKernels& moe_kernels(Isa isa);
 uint64_t moe_logits_items(const MoeArgs& args);
 uint64_t moe_row_items(const MoeArgs& args);
 uint64_t moe_one_item(const MoeArgs& args);
-uint64_t moe_slot_items(const MoeArgs& args);
 uint64_t moe_hidden_items(const MoeArgs& args);
 uint64_t moe_down_items(const MoeArgs& args);
-// The items of these that are the experts' and come first; the shared expert's follow.
+// The items of hidden that are the experts' and come first; the shared expert's follow, in down after args.down's
+// panels.
 uint64_t moe_expert_hidden_items(const MoeArgs& args);
-uint64_t moe_expert_down_items(const MoeArgs& args);
 
 // Items of the shared expert's products, counted from their first, by the kernels of an instruction set.
 void moe_shared_hidden(const MoeArgs& args, Range range, std::byte* scratch, GluKernel kernel);
 void moe_shared_down(const MoeArgs& args, Range range, std::byte* scratch, ProductKernel kernel);
 
-// Most experts that can have slots: min(experts, rows * used).
-uint64_t moe_active_bound(const MoeArgs& args);
 bool moe_reads_plain(const MoeArgs& args);       // the experts' plain input
 bool moe_reads_quantized(const MoeArgs& args);   // the experts' quantized input
 bool moe_quantizes_hidden(const MoeArgs& args);  // between the products

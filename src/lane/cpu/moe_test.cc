@@ -84,7 +84,7 @@ class Mixture {
   // Every phase in pieces of `step` items.
   std::vector<float> run(const MoeKernels& kernels, uint64_t step) {
     std::vector<float> y(options_.rows * kD);
-    const TestMemory work(moe_work(args_, nullptr).bytes), scratch(moe_scratch_bytes(args_));
+    const TestMemory work(moe_work(args_, nullptr).bytes), scratch(moe_scratch(args_, nullptr).bytes);
     args_.work = moe_work(args_, work.data());
     args_.y = store_rows(y.data(), kD);
     for (const MoePhase& phase : kernels.phases)

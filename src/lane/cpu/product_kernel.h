@@ -37,6 +37,7 @@ struct ProductOf {
     Panels streams[2];   // one row by kStreams panels; null: panel by panel
     void (*unpack[3])(const std::byte* runs, uint32_t blocks, BlockWeights& out);
     void (*tiles[2])(BlockWeights& weights, uint32_t blocks, const TileInput& x, uint64_t rows, float* total);
+    bool wide[2];  // tiles read the wide words
   };
 
   template <Layout L>
@@ -60,6 +61,8 @@ struct ProductOf {
       kernels.unpack[2] = UnpackBlocks<S, Source, Two::kForm>::run;
       kernels.tiles[0] = block_tiles<S, One, S::kBlockRows>;
       kernels.tiles[1] = block_tiles<S, Two, S::kBlockRows>;
+      kernels.wide[0] = One::kForm == BlockForm::Wide;
+      kernels.wide[1] = Two::kForm == BlockForm::Wide;
     }
     return kernels;
   }
@@ -90,8 +93,7 @@ struct ProductOf {
                         const Scratch& scratch) {
     const uint64_t all = k / kBlock;
     if (words != 0 && in.rows == 1) return kernels.row[words - 1](&panel, all, in.quant, scratch.total);
-    if (words != 0 && (in.rows < kBlockFrom || S::kBlockRows == 1))
-      return few_rows(kernels, panel, all, words, in, scratch.total);
+    if (words != 0 && !by_tiles(words, in.rows)) return few_rows(kernels, panel, all, words, in, scratch.total);
     for (uint64_t block = 0; block < all; block += kSegmentBlocks) {
       const auto blocks = static_cast<uint32_t>(least(kSegmentBlocks, all - block));
       kernels.unpack[words](panel + block / kernels.blocks * kernels.bytes, blocks, *scratch.unpacked);
@@ -121,6 +123,14 @@ struct ProductOf {
   }
 
   // ---- all ----
+  static bool by_tiles(int words, uint64_t rows) { return words != 0 && rows >= kBlockFrom && S::kBlockRows > 1; }
+
+  // Whether products of so many rows by w read the wide words of the activation; else they read the high ones, or none.
+  static bool reads_wide(const Packed& w, int words, uint64_t rows) {
+    if (words == 0 || is_float(w.layout)) return false;
+    return by_tiles(words, rows) ? runs_of(w.layout).wide[words - 1] : words == 2;
+  }
+
   static void panel(const Packed& w, uint64_t index, int words, const Input& in, const Scratch& scratch) {
     using FloatPanel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
     static constexpr FloatPanel kFloats[] = {float_panel<Layout::F32>, float_panel<Layout::F16>,
