@@ -59,9 +59,9 @@ TEST(Evaluate, HeadMatmulInBothRowOrders) {
 
 TEST(Evaluate, Elementwise) {
   const std::string ab = "const a 1x2 = [3 -8]\nconst b 1x2 = [2 4]\n";
-  const std::pair<std::string, std::vector<double>> kCases[] = {
-      {"add", {5, -4}}, {"sub", {1, -12}}, {"mul", {6, -32}}, {"div", {1.5, -2}}, {"min", {2, -8}}, {"max", {3, 4}}};
-  for (const auto& [op, expected] : kCases)
+  const std::pair<std::string, std::vector<double>> cases[] = {{"add", {5, -4}},   {"sub", {1, -12}}, {"mul", {6, -32}},
+                                                               {"div", {1.5, -2}}, {"min", {2, -8}},  {"max", {3, 4}}};
+  for (const auto& [op, expected] : cases)
     expect_values(value_of(ab + "y = elementwise(a=a, b=b) op=" + op, "y"), expected);
 }
 

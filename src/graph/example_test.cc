@@ -32,13 +32,13 @@ TEST(Examples, AnInt8ModelWrittenByHand) {
     std::vector<double> hidden, logits;
     double next;
   };
-  const Expected kExpected[] = {
+  const Expected steps[] = {
       {1, {19, 0, 0, 96}, {6349, -2234, -3382}, 1},
       {2, {0, 45, 0, 0}, {-3465, 900, 2025}, 3},
       {3, {13, 0, 125, 0}, {1403, 5819, -3443}, 2},
   };
   Environment environment = make_environment(model->constants);
-  for (const Expected& expected : kExpected) {
+  for (const Expected& expected : steps) {
     ASSERT_TRUE(set_inputs(model->graph, environment, std::vector{expected.token}, std::vector<uint32_t>{1}).ok());
     const Result<void> done = evaluate(model->graph, environment);
     ASSERT_TRUE(done.ok()) << to_text(done.refusal());

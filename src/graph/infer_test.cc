@@ -53,7 +53,7 @@ Result<ParsedGraph> read(std::string_view op) {
 }
 
 TEST(Infer, TheShapeOfEveryOp) {
-  const Case kCases[] = {
+  const Case cases[] = {
       {"matmul(x=a, w=t)", "2x6 f32"},
       {"head_matmul(x=b, w=t) heads=1", "2x12 f32"},
       {"head_matmul(x=a, w=t) heads=2 rows_out=true", "2x12 f32"},
@@ -88,7 +88,7 @@ TEST(Infer, TheShapeOfEveryOp) {
       {"moe(x=moe_x, router=router, gate=gate, up=gate, down=down) experts=4 hidden=5", "2x3 f32"},
   };
   std::set<std::string_view> seen{SetRows::kName};
-  for (const Case& c : kCases) {
+  for (const Case& c : cases) {
     const Result<ParsedGraph> read_back = read(c.op);
     ASSERT_TRUE(read_back.ok()) << c.op << ": " << to_text(read_back.refusal());
     EXPECT_EQ(shape_text(read_back->graph.tensors.back()), c.expected) << c.op;
@@ -98,7 +98,7 @@ TEST(Infer, TheShapeOfEveryOp) {
 }
 
 TEST(Infer, WhatDoesNotFitIsNamed) {
-  const Case kCases[] = {
+  const Case cases[] = {
       {"matmul(x=a, w=a)", "matmul: operand w (a) is 2x12 f32, expected 12 rows, the columns of x"},
       {"matmul(x=i, w=t)", "operand w (t) is 12x6 f32, expected i32 values"},
       {"head_matmul(x=a, w=t) heads=5", "operand x (a) is 2x12 f32, expected columns in 5 equal heads"},
@@ -149,7 +149,7 @@ TEST(Infer, WhatDoesNotFitIsNamed) {
        "operand select_bias (row) is 1x6 f32, expected 1x4"},
       {"elementwise(a=a)", "elementwise: operand b is absent"},
   };
-  for (const Case& c : kCases) {
+  for (const Case& c : cases) {
     const Result<ParsedGraph> refused = read(c.op);
     ASSERT_FALSE(refused.ok()) << c.op;
     EXPECT_THAT(refused.refusal().reason, HasSubstr(std::string(c.expected))) << c.op;

@@ -136,7 +136,7 @@ struct BadText {
 };
 
 TEST(Text, RefusalsNamePlaceFoundAndExpected) {
-  const BadText kBad[] = {
+  const BadText bad_texts[] = {
       {"y = matmull(x=x, w=w)", "line 5, column 5", "found \"matmull\"", "the name of an op", "Did you mean matmul?"},
       {"y = matmul(x=x, v=w)", "line 5, column 17", "found \"v\"", "an operand of matmul: x, w"},
       {"y = matmul(x=x, x=w)", "line 5, column 17", "found \"x\"", "operand x once"},
@@ -187,7 +187,7 @@ TEST(Text, RefusalsNamePlaceFoundAndExpected) {
       {"y = scale(x=x) $", "line 5, column 16", "found \"$\"", "a word, a quoted name"},
       {"y = scale(x=x) \x01", "line 5, column 16", "found \"\\x01\"", "a word, a quoted name"},
   };
-  for (const BadText& bad : kBad) {
+  for (const BadText& bad : bad_texts) {
     const std::string text = "graph g decode\nconst x 2x4\nconst w 4x3\nparam p 1\n" + std::string(bad.text);
     const Result<ParsedGraph> parsed = parse(text, "bad.graph");
     ASSERT_FALSE(parsed.ok()) << bad.text;

@@ -80,7 +80,7 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases{
+  static const std::vector<Case> all{
       {"G1", "G1 w: tensor 3 has the name of tensor 1", [](Mutant& m) { m.tensor("w").name = "embd"; }},
       {"G1", "G1 : tensor 3 has no name", [](Mutant& m) { m.tensor("w").name = ""; }},
       {"G2", "", [](Mutant& m) { m.tensor("w").cols = 0; }},
@@ -144,7 +144,7 @@ const std::vector<Case>& cases() {
          m.op("a1").operands[2] = m.id("cache_s0");
        }},
   };
-  return kCases;
+  return all;
 }
 
 TEST(Verify, AGoodGraphHasNoFindings) {
@@ -194,7 +194,7 @@ struct BadField {
 
 TEST(Verify, FieldsHaveRanges) {
   const auto softcap = [](float cap) { return Attention{.softcap = cap}; };
-  const BadField kBad[] = {
+  const BadField bad_fields[] = {
       {HeadMatmul{.heads = 0}, "field heads is 0, expected at least 1"},
       {Softcap{0}, "field cap is 0, expected a number above 0"},
       {IntRequant{1, 63}, "field shift is 63, expected at most 62"},
@@ -219,7 +219,7 @@ TEST(Verify, FieldsHaveRanges) {
       {Moe{.act = {MoeAct::Kind::ClampedSwiGlu, 0, 1}}, "field act is 0, expected a limit above 0"},
       {Moe{.act = {MoeAct::Kind::SwiGlu, 2, 0}}, "field act is 2, expected limit 0 without a clamp"},
   };
-  for (const BadField& bad : kBad) {
+  for (const BadField& bad : bad_fields) {
     const std::vector<std::string> faults = field_faults(bad.spec);
     ASSERT_FALSE(faults.empty()) << bad.fault;
     EXPECT_THAT(faults.front(), ::testing::StartsWith(std::string(bad.fault)));

@@ -65,8 +65,8 @@ class Maker {
   }
   double real() {
     constexpr double kInf = std::numeric_limits<double>::infinity();
-    const double kOdd[] = {0.0, -0.0,   1e-320, -1.0e30, kInf, -kInf, std::numeric_limits<double>::quiet_NaN(),
-                           0.1, 1.0 / 3};
+    constexpr double kOdd[] = {0.0, -0.0,   1e-320, -1.0e30, kInf, -kInf, std::numeric_limits<double>::quiet_NaN(),
+                               0.1, 1.0 / 3};
     return coin() ? kOdd[below(9)] : std::uniform_real_distribution<double>(-1e6, 1e6)(random_);
   }
   // Few, so that they repeat; and the kinds that must be quoted.

@@ -16,7 +16,7 @@ std::vector<Step> tile_grid_steps(uint64_t rows, uint64_t cols) {
 
 uint32_t GenericStage::operand(BufferId page, ElemAccess map) {
   ins_.push_back(page);
-  generic_.ins.push_back(std::move(map));
+  generic_.ins.push_back(map);
   return static_cast<uint32_t>(ins_.size() - 1);
 }
 

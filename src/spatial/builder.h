@@ -59,7 +59,7 @@ class Builder;
 class GenericStage {
  public:
   // An operand; its value in the body.
-  Expr read(BufferId page, ElemAccess map) { return arg(operand(page, std::move(map))); }
+  Expr read(BufferId page, ElemAccess map) { return arg(operand(page, map)); }
   // Its number: for bounds of predicates and indices of other operands.
   uint32_t operand(BufferId page, ElemAccess map);
   // The value at a fixed element, a fault unless 0 <= value < modulus.

@@ -101,7 +101,7 @@ constexpr std::string_view kSpark =
     TW_ASCII_PUNCTUATION R"([A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|)" TW_SPACE_RUNS;
 
 const std::vector<PreTokenizerRow>& rows() {
-  static const std::vector<PreTokenizerRow> kRows = {
+  static const std::vector<PreTokenizerRow> all = {
       {{"default"}, {{R"([\p{P}\$\+<=>\^~\|]+)"}, {kGpt2}, {R"(\p{N}+)"}, {kThreeDigits}}},
       {{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"},
        {{kLlama3}},
@@ -150,7 +150,7 @@ const std::vector<PreTokenizerRow>& rows() {
       {{"gemma4", "granite-embed-multi-311m"}, {{kLines}}, kRawUtf8 | kLineRuns | kForceBos},
       {{"sarvam-moe"}, {{kLines}}, kRawUtf8},
   };
-  return kRows;
+  return all;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using tw::text::Tokenizer;
 namespace sample = tw::text::sample;
 
 const std::vector<Tokenizer>& tokenizers() {
-  static const std::vector<Tokenizer> kAll = [] {
+  static const std::vector<Tokenizer> made = [] {
     std::vector<Tokenizer> all;
     for (const char* pre : {"gpt-2", "llama-bpe", "gpt-4o", "deepseek-llm", "tiny_aya", "kimi-k2"})
       all.push_back(*Tokenizer::make(sample::byte_level(sample::english_merges(), pre)));
@@ -27,7 +27,7 @@ const std::vector<Tokenizer>& tokenizers() {
     all.push_back(*Tokenizer::make(sample::unigram({{sample::marked("_"), -2.0f}, {"a", -3.0f}, {"ab", -4.0f}})));
     return all;
   }();
-  return kAll;
+  return made;
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct Form {
 template <class Element, class Narrow>
 void expect_lands(Dtype type, Form form, Store store, uint64_t units, uint64_t width, uint64_t first_row,
                   Narrow narrow) {
-  const Element kNothing{77};
-  std::vector<Element> table(48 * kCols, kNothing), want = table;
+  const Element nothing{77};
+  std::vector<Element> table(48 * kCols, nothing), want = table;
   store.data = table.data();
   store.type = type;
   store.form = form.form;

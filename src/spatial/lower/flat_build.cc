@@ -9,7 +9,7 @@ namespace tw::spatial::lower {
 
 uint32_t PointwiseStage::operand(BufferId page, ElemAccess map) {
   pages_.push_back(page);
-  maps_.push_back(std::move(map));
+  maps_.push_back(map);
   magnitudes_.push_back(0);
   local_.push_back(false);
   return static_cast<uint32_t>(pages_.size() - 1);
@@ -17,7 +17,7 @@ uint32_t PointwiseStage::operand(BufferId page, ElemAccess map) {
 
 uint32_t PointwiseStage::index(BufferId page, ElemAccess map, uint64_t magnitude) {
   TW_CHECK(map.of(Axis::Col) == 0, "an index of stage {} follows the column", name_);
-  const uint32_t number = operand(page, std::move(map));
+  const uint32_t number = operand(page, map);
   magnitudes_[number] = magnitude;
   return number;
 }

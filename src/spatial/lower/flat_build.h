@@ -19,7 +19,7 @@ class PointwiseStage {
  public:
   explicit PointwiseStage(std::string name) : name_(std::move(name)) {}
 
-  Expr read(BufferId page, ElemAccess map) { return arg(operand(page, std::move(map))); }
+  Expr read(BufferId page, ElemAccess map) { return arg(operand(page, map)); }
   // Its number, for bounds of predicates and indices of maps.
   uint32_t operand(BufferId page, ElemAccess map);
   // An operand that bounds columns or is an index: no value of it has a magnitude above `magnitude`. Its map must not

@@ -138,7 +138,7 @@ Result<Program> row_gather_dense(const graph::RowGather& spec, const OpView& op)
   GenericStage lift = b.compute("lift_row", flat(static_cast<uint64_t>(width)));
   ElemAccess map = at(to_signed(row.first() % tile_rows) * width);
   if (in_tile) map = at(0).plus(lift.operand(*in_tile, fixed(0)), width, tile_rows);
-  const Expr value = lift.read(in_tile_row, std::move(map));
+  const Expr value = lift.read(in_tile_row, map);
   lift.write(lifted, value);
   b.store("store_" + op.result.name, lifted, out, {.steps = {item_x(block)}});
   return within(std::move(b).finish({.name = name_of(table) + "_dense",

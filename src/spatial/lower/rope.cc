@@ -174,7 +174,7 @@ Expr turned(Stage& stage, BufferId x, const RopeTables& tables, const RopeShape&
     const auto angle = [&](BufferId page, int64_t from) {
       ElemAccess map = at(tables.first + to_signed(head.row) * half - from);
       if (offset) map = map.plus(*offset, 1, tables.offsets);
-      return stage.read(page, std::move(map));
+      return stage.read(page, map);
     };
     const Expr c = angle(tables.cos, column), s = angle(tables.sin, column);
     bands.push_back({column + half, here * c - ahead * s});

@@ -334,7 +334,7 @@ void fill_inputs(const Program& program, Memory& memory, uint64_t seed) {
   Random random(seed);
   const bool ugly = random.chance(30);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::array kUgly{0.0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 3e38, 1e-40};
+  constexpr std::array kUgly{0.0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 3e38, 1e-40};
   for (const Tensor& tensor : program.tensors) {
     if (tensor.role == TensorRole::Output) continue;
     Result<void> done;
