@@ -96,8 +96,17 @@ struct GluOf {
       return row_items(args, range, gates, ups, scratch);
     const uint64_t panels = panels_an_item(args.out);
     for (uint64_t item = range.begin; item < range.end; ++item) {
-      Product::outputs(args.product, parts[0], 0, item * panels, panels, quant, gates, scratch);
-      Product::outputs(args.product, parts[1], 0, item * panels, panels, quant, ups, scratch);
+      const uint64_t panel = item * panels, count = least(panels, parts[0].w.panels() - panel);
+      typename Product::PanelOf both[kPassPanels];
+      for (uint64_t p = 0; p < count; ++p) {
+        both[p] = {&parts[0], panel + p};
+        both[count + p] = {&parts[1], panel + p};
+      }
+      Product::multiply(args.product, both, 2 * count, rows, quant, scratch);
+      const int words = args.product.words;
+      Product::finish(parts[0].w, parts[0].bias, panel * kPanel, count, gates, kBlock, rows, words, scratch);
+      Product::finish(parts[1].w, parts[1].bias, panel * kPanel, count, ups, kBlock, rows, words,
+                      Product::from_row(scratch, count * rows));
       for (uint64_t r = 0; r < rows; ++r) store(args, r, item, gates + r * kBlock, ups + r * kBlock);
     }
   }

@@ -174,7 +174,6 @@ struct MoeOf {
                            const MoeScratch& scratch) {
     ProductScratch product = scratch.product;
     product.total = to;
-    Product::clear(input.rows, args.words, product);
     Product::panel(w, index, args.words, input, product);
   }
 
@@ -186,7 +185,7 @@ struct MoeOf {
       const uint64_t index = expert.index * w.group_panels() + panel;
       if (expert.count >= kBlockFrom) fetch_ahead(args, w, index);
       expert_panel(args, w, index, input, scratch.product.total, scratch);
-      Product::finish(w, of_expert, panel * kPanel, to + panel % 2 * kPanel, kBlock, expert.count, args.words,
+      Product::finish(w, of_expert, panel * kPanel, 1, to + panel % 2 * kPanel, kBlock, expert.count, args.words,
                       scratch.product);
     }
   }
@@ -233,7 +232,7 @@ struct MoeOf {
         if (bias || args.words == 0) {
           ProductScratch product = scratch.product;
           product.total = to;
-          Product::finish(w, bias, panel * kPanel, to, kPanel, expert.count, args.words, product);
+          Product::finish(w, bias, panel * kPanel, 1, to, kPanel, expert.count, args.words, product);
         }
       }
     }

@@ -29,11 +29,11 @@ ProductItem product_item(const ProductArgs& args, uint64_t item) {
 
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
   const bool precise = args.words == 0;
-  bool runs = false, quantized = false;
+  bool runs = false, direct = true;
   uint64_t k = 0;
   for (uint32_t p = 0; p < args.part_count; ++p) {
     runs |= !is_float(args.parts[p].w.layout);
-    quantized |= stores_quantized(args.parts[p].y);
+    direct &= stores_directly(args.parts[p].y);
     k = args.parts[p].w.k;
   }
   ProductScratch scratch{};
@@ -41,13 +41,13 @@ ProductScratch product_scratch(const ProductArgs& args, std::byte* storage) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(storage + scratch.bytes);
     scratch.bytes += (bytes + 63) / 64 * 64;
   };
-  const uint64_t slots = std::max<uint64_t>(args.rows, kStreams);
-  take(scratch.total, slots * kPanel * sizeof(float));
-  take(scratch.total64, precise ? args.rows * kPanel * sizeof(double) : 0);
+  const uint64_t sums = kPassPanels * args.rows * kPanel;
+  take(scratch.total, sums * sizeof(float));
+  take(scratch.total64, precise ? sums * sizeof(double) : 0);
   take(scratch.widened, precise ? kSegmentBlocks * kBlock * kPanel * sizeof(double) : 0);
-  take(scratch.block, quantized || args.rows == 1 ? slots * kBlock * sizeof(float) : 0);
+  take(scratch.block, direct && args.rows > 1 ? 0 : std::max(sums, uint64_t{kStreams} * kBlock) * sizeof(float));
   take(scratch.widened_x, args.x_type == Dtype::F32 ? 0 : std::min(args.rows, kWidenedRows) * k * sizeof(float));
-  take(scratch.unpacked, runs && (precise || args.rows >= kBlockFrom) ? sizeof(BlockWeights) : 0);
+  take(scratch.unpacked, runs && (precise || args.rows >= kBlockFrom) ? kPassPanels * sizeof(BlockWeights) : 0);
   return scratch;
 }
 

@@ -52,23 +52,28 @@ uint64_t product_rows(const ProductArgs& args);
 // Scratch a call with any range of items needs, 64-byte aligned.
 size_t scratch_bytes(const ProductArgs& args);
 
+// Panels that a pass multiplies together, and the rows of it that all of them multiply before the next rows.
+inline constexpr uint64_t kPassPanels = 4;
+inline constexpr uint64_t kPassRows = 64;
+
 // Scratch as the kernels cut it.
 struct ProductScratch {
-  float* total;      // [rows][16], of one row [kStreams][16]
-  double* total64;   // [rows][16], precise
+  float* total;      // [kPassPanels][rows][16]
+  double* total64;   // [kPassPanels][rows][16], precise
   double* widened;   // [512][16], precise
-  float* block;      // [rows][32], of a quantized result; of one row [kStreams][32]
+  float* block;      // [rows][kPassPanels * 16], of a result that is not stored as it is; of one row [kStreams][32]
   float* widened_x;  // [kWidenedRows][k], of 16-bit x
-  BlockWeights* unpacked;
+  BlockWeights* unpacked;  // [kPassPanels]
   size_t bytes;
 };
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage);
 
 // Panels that one row is multiplied by side by side.
 inline constexpr int kStreams = 4;
+static_assert(kStreams <= kPassPanels);
 
-// From so many rows on a segment's weights are unpacked apart from its products.
-inline constexpr uint64_t kBlockFrom = 4;
+// From so many rows on a segment's weights are unpacked apart from its products; fewer are multiplied two by two.
+inline constexpr uint64_t kBlockFrom = 12;
 
 // Rows of 16-bit x that are widened at a time.
 inline constexpr uint64_t kWidenedRows = 64;

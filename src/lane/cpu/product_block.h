@@ -187,23 +187,10 @@ struct BlockTile {
     }
   }
 
-  // Asks for block b of the rows of the next tile.
-  template <int n>
-  TW_SIMD void prefetch(const TileInput& x, uint32_t b, uint64_t row) {
-    if constexpr (n > 0) {
-      if constexpr (F::kForm == BlockForm::Wide)
-        __builtin_prefetch(x.wide + row * x.pitch + b * kBlock);
-      else
-        __builtin_prefetch(x.high + row * x.pitch + b * kBlock);
-      prefetch<n - 1>(x, b, row + 1);
-    }
-  }
-
   // total[r][16] += the segment's sum of row r.
   [[gnu::noinline]] static void run(const BlockWeights& w, uint32_t blocks, TileInput x, float* chains, float* total) {
     for (int r = 0; r < kRows; ++r) S::store(chains + r * kPanelStep, S::zero());
     for (uint32_t b = 0; b < blocks; ++b) {
-      prefetch<kRows>(x, b, kRows);
       RowsOf<I, kRows> first, second;
       clear(first);
       clear(second);

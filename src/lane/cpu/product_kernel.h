@@ -1,7 +1,8 @@
 #pragma once
 
-// The product kernel over an instruction set: panels, and within a panel strips of weights that all rows multiply
-// before the next strip is read. Only for the units of one instruction set (product_scalar.cc, _avx2.cc, _avx512.cc).
+// The product kernel over an instruction set: passes over a few panels, and within a panel strips of weights that all
+// rows multiply before the next strip is read. Only for the units of one instruction set (product_scalar.cc, _avx2.cc,
+// _avx512.cc).
 
 #include <type_traits>
 
@@ -93,16 +94,53 @@ struct ProductOf {
                         const Scratch& scratch) {
     const uint64_t all = k / kBlock;
     if (words != 0 && in.rows == 1) return kernels.row[words - 1](&panel, all, in.quant, scratch.total);
-    if (words != 0 && !by_tiles(words, in.rows)) return few_rows(kernels, panel, all, words, in, scratch.total);
+    if (words != 0) return few_rows(kernels, panel, all, words, in, scratch.total);
     for (uint64_t block = 0; block < all; block += kSegmentBlocks) {
       const auto blocks = static_cast<uint32_t>(least(kSegmentBlocks, all - block));
-      kernels.unpack[words](panel + block / kernels.blocks * kernels.bytes, blocks, *scratch.unpacked);
-      if (words == 0) {
-        widen_blocks<S>(*scratch.unpacked, kernels.term, blocks, scratch.widened);
-        precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
-                         scratch.total64);
-      } else {
-        kernels.tiles[words - 1](*scratch.unpacked, blocks, in.quant.at(0, block), in.rows, scratch.total);
+      unpack(kernels, panel, block, blocks, words, *scratch.unpacked);
+      widen_blocks<S>(*scratch.unpacked, kernels.term, blocks, scratch.widened);
+      precise_strip<S>(scratch.widened, blocks * kBlock, kRunStrip, in.x + block * kBlock, in.x_pitch, in.rows,
+                       scratch.total64);
+    }
+  }
+
+  static void unpack(const RunKernels& kernels, const std::byte* panel, uint64_t block, uint32_t blocks, int words,
+                     BlockWeights& to) {
+    kernels.unpack[words](panel + block / kernels.blocks * kernels.bytes, blocks, to);
+  }
+
+  // ---- packed runs unpacked for many rows ----
+
+  struct Piece {
+    const RunKernels* kernels;
+    const std::byte* panel;
+    BlockWeights* unpacked;
+    float* total;
+  };
+
+  static bool in_pieces(const Packed& w, int words, uint64_t rows) {
+    return S::kBlockRows > 1 && words != 0 && rows >= kBlockFrom && !is_float(w.layout);
+  }
+  static Piece piece(const Packed& w, uint64_t index, BlockWeights* unpacked, float* total) {
+    return {&runs_of(w.layout), w.data + w.panel_offset(index), unpacked, total};
+  }
+
+  // The second-level cache holds kPassRows rows of a segment, however far apart they lie, until all pieces have
+  // multiplied them.
+  static void run_pieces(const Piece* pieces, uint64_t count, uint64_t k, int words, const TileInput& quant,
+                         uint64_t rows) {
+    const uint64_t all = k / kBlock;
+    for (uint64_t block = 0; block < all; block += kSegmentBlocks) {
+      const auto blocks = static_cast<uint32_t>(least(kSegmentBlocks, all - block));
+      for (uint64_t p = 0; p < count; ++p)
+        unpack(*pieces[p].kernels, pieces[p].panel, block, blocks, words, *pieces[p].unpacked);
+      for (uint64_t r = 0; r < rows; r += kPassRows) {
+        const uint64_t together = least(kPassRows, rows - r);
+        for (uint64_t p = 0; p < count; ++p) {
+          float* total = pieces[p].total + r * kPanel;
+          if (block == 0) __builtin_memset(total, 0, together * kPanel * sizeof(float));
+          pieces[p].kernels->tiles[words - 1](*pieces[p].unpacked, blocks, quant.at(r, block), together, total);
+        }
       }
     }
   }
@@ -123,18 +161,23 @@ struct ProductOf {
   }
 
   // ---- all ----
-  static bool by_tiles(int words, uint64_t rows) { return words != 0 && rows >= kBlockFrom && S::kBlockRows > 1; }
-
   // Whether products of so many rows by w read the wide words of the activation; else they read the high ones, or none.
   static bool reads_wide(const Packed& w, int words, uint64_t rows) {
     if (words == 0 || is_float(w.layout)) return false;
-    return by_tiles(words, rows) ? runs_of(w.layout).wide[words - 1] : words == 2;
+    return in_pieces(w, words, rows) ? runs_of(w.layout).wide[words - 1] : words == 2;
   }
 
+  // The sums of one panel, to the begin of scratch.
   static void panel(const Packed& w, uint64_t index, int words, const Input& in, const Scratch& scratch) {
     using FloatPanel = void (*)(const std::byte*, uint64_t, int, const Input&, const Scratch&);
     static constexpr FloatPanel kFloats[] = {float_panel<Layout::F32>, float_panel<Layout::F16>,
                                              float_panel<Layout::BF16>};
+    if (in_pieces(w, words, in.rows)) {
+      const Piece one = piece(w, index, scratch.unpacked, scratch.total);
+      return run_pieces(&one, 1, w.k, words, in.quant, in.rows);
+    }
+    __builtin_memset(scratch.total, 0, in.rows * kPanel * sizeof(float));
+    if (words == 0) __builtin_memset(scratch.total64, 0, in.rows * kPanel * sizeof(double));
     const std::byte* data = w.data + w.panel_offset(index);
     if (is_float(w.layout))
       kFloats[static_cast<int>(w.layout) - static_cast<int>(Layout::F32)](data, w.k, words, in, scratch);
@@ -153,38 +196,59 @@ struct ProductOf {
       S::store(to, sum, count);
   }
 
-  // The same of every row: of row r to to + r * pitch.
-  static void finish(const Packed& w, const float* bias, uint64_t first, float* to, uint64_t pitch, uint64_t rows,
-                     int words, const Scratch& scratch) {
-    for (uint64_t r = 0; r < rows; ++r, to += pitch) {
-      float* total = scratch.total + r * kPanel;
-      if (words == 0)
-        for (uint32_t l = 0; l < kPanel; ++l) total[l] = static_cast<float>(scratch.total64[r * kPanel + l]);
-      finish_panel(w, bias, first, total, to);
-    }
+  // The same of `panels` panels and every row: of row r to to + r * pitch.
+  static void finish(const Packed& w, const float* bias, uint64_t first, uint64_t panels, float* to, uint64_t pitch,
+                     uint64_t rows, int words, const Scratch& scratch) {
+    for (uint64_t r = 0; r < rows; ++r, to += pitch)
+      for (uint64_t p = 0; p < panels; ++p) {
+        const uint64_t at = (p * rows + r) * kPanel;
+        float* total = scratch.total + at;
+        if (words == 0)
+          for (uint32_t l = 0; l < kPanel; ++l) total[l] = static_cast<float>(scratch.total64[at + l]);
+        finish_panel(w, bias, first + p * kPanel, total, to + p * kPanel);
+      }
   }
 
-  static void clear(uint64_t rows, int words, const Scratch& scratch) {
-    __builtin_memset(scratch.total, 0, rows * kPanel * sizeof(float));
-    if (words == 0) __builtin_memset(scratch.total64, 0, rows * kPanel * sizeof(double));
+  // Scratch for the sums from row `row` on.
+  static Scratch from_row(Scratch scratch, uint64_t row) {
+    scratch.total += row * kPanel;
+    scratch.total64 += row * kPanel;
+    return scratch;
   }
 
-  // The sums of panel `index` of all of the part, in scratch.
-  static void multiply(const ProductArgs& args, const ProductPart& part, uint64_t index, uint64_t rows,
+  struct PanelOf {
+    const ProductPart* part;
+    uint64_t index;  // of all of the part
+  };
+
+  // The sums of `count` panels, at most kPassPanels, one after the other in scratch.
+  static void multiply(const ProductArgs& args, const PanelOf* panels, uint64_t count, uint64_t rows,
                        const TileInput& quant, const Scratch& scratch) {
-    clear(rows, args.words, scratch);
-    const uint64_t at = args.x_offset + index / part.w.group_panels() * part.x_group;
+    Piece pieces[kPassPanels];
+    uint64_t in_pass = 0;
+    for (uint64_t p = 0; p < count; ++p) {
+      const Packed& w = panels[p].part->w;
+      const Scratch own = from_row(scratch, p * rows);
+      if (in_pieces(w, args.words, rows))
+        pieces[in_pass++] = piece(w, panels[p].index, scratch.unpacked + p, own.total);
+      else
+        multiply_alone(args, panels[p], rows, quant, own);
+    }
+    run_pieces(pieces, in_pass, args.parts[0].w.k, args.words, quant, rows);
+  }
+
+  static void multiply_alone(const ProductArgs& args, PanelOf panel_of, uint64_t rows, const TileInput& quant,
+                             const Scratch& scratch) {
+    const Packed& w = panel_of.part->w;
+    const uint64_t at = args.x_offset + panel_of.index / w.group_panels() * panel_of.part->x_group;
     if (args.x_type == Dtype::F32) {
       const float* x = args.x ? static_cast<const float*>(args.x) + at : nullptr;
-      return panel(part.w, index, args.words, {x, args.x_pitch, quant, rows}, scratch);
+      return panel(w, panel_of.index, args.words, {x, args.x_pitch, quant, rows}, scratch);
     }
     for (uint64_t r = 0; r < rows; r += kWidenedRows) {
-      const uint64_t count = rows - r < kWidenedRows ? rows - r : kWidenedRows;
-      widen(args, at + r * args.x_pitch, count, part.w.k, scratch.widened_x);
-      Scratch slab = scratch;
-      slab.total += r * kPanel;
-      slab.total64 += r * kPanel;
-      panel(part.w, index, args.words, {scratch.widened_x, part.w.k, quant, count}, slab);
+      const uint64_t count = least(kWidenedRows, rows - r);
+      widen(args, at + r * args.x_pitch, count, w.k, scratch.widened_x);
+      panel(w, panel_of.index, args.words, {scratch.widened_x, w.k, quant, count}, from_row(scratch, r));
     }
   }
 
@@ -196,38 +260,26 @@ struct ProductOf {
     });
   }
 
-  // `panels` panels (1 or 2, as many as there are) of group `group` from its panel `first` on, finished: row r to
-  // to + 32 r.
-  static void outputs(const ProductArgs& args, const ProductPart& part, uint64_t group, uint64_t first, uint64_t panels,
-                      const TileInput& quant, float* to, const Scratch& scratch) {
-    const uint64_t rows = product_rows(args), of_group = part.w.group_panels();
-    for (uint64_t p = 0; p < panels && first + p < of_group; ++p) {
-      multiply(args, part, group * of_group + first + p, rows, quant, scratch);
-      finish(part.w, part.bias, (first + p) * kPanel, to + p * kPanel, kBlock, rows, args.words, scratch);
-    }
-  }
-
-  // One item of a part: multiplied and stored.
-  static void item(const ProductArgs& args, const ProductPart& part, uint64_t index, uint64_t rows,
-                   const TileInput& quant, const Scratch& scratch) {
-    const uint64_t groups = part.w.groups, of_group = part.w.group_panels();
-    if (stores_quantized(part.y)) {
-      const uint64_t pairs = (of_group + 1) / 2, group = index / pairs, first = index % pairs * 2;
-      outputs(args, part, group, first, 2, quant, scratch.block, scratch);
-      const uint64_t count = least(kBlock, part.w.n - first * kPanel);
+  // Items from `item` of a part on, as many as a pass takes but at most `most` and of one group, multiplied and stored;
+  // their count.
+  static uint64_t pass(const ProductArgs& args, const ProductPart& part, uint64_t item, uint64_t most, uint64_t rows,
+                       const TileInput& quant, const Scratch& scratch) {
+    const uint64_t an_item = panels_an_item(part.y), of_group = part.w.group_panels();
+    const uint64_t group_items = (of_group + an_item - 1) / an_item, group = item / group_items;
+    const uint64_t count = least(least(most, kPassPanels / an_item), group_items - item % group_items);
+    const uint64_t begin = item % group_items * an_item, panels = least(count * an_item, of_group - begin);
+    PanelOf panels_of[kPassPanels];
+    for (uint64_t p = 0; p < panels; ++p) panels_of[p] = {&part, group * of_group + begin + p};
+    multiply(args, panels_of, panels, rows, quant, scratch);
+    const uint64_t first = begin * kPanel, width = panels * kPanel, groups = part.w.groups;
+    const bool direct = stores_directly(part.y);
+    float* to = direct ? plain_unit(part.y, group) + first : scratch.block;
+    finish(part.w, part.bias, first, panels, to, direct ? groups * part.y.unit_pitch : width, rows, args.words,
+           scratch);
+    if (!direct)
       for (uint64_t r = 0; r < rows; ++r)
-        store_values<S>(part.y, r * groups + group, first * kPanel, scratch.block + r * kBlock, count);
-      return;
-    }
-    const uint64_t group = index / of_group, first = index % of_group * kPanel;
-    multiply(args, part, index, rows, quant, scratch);
-    if (stores_directly(part.y)) {
-      float* to = plain_unit(part.y, group) + first;
-      return finish(part.w, part.bias, first, to, groups * part.y.unit_pitch, rows, args.words, scratch);
-    }
-    finish(part.w, part.bias, first, scratch.total, kPanel, rows, args.words, scratch);
-    for (uint64_t r = 0; r < rows; ++r)
-      store_values<S>(part.y, r * groups + group, first, scratch.total + r * kPanel, least(kPanel, part.w.n - first));
+        store_values<S>(part.y, r * groups + group, first, to + r * width, least(width, part.w.n - first));
+    return count;
   }
 
   // ---- one row ----
@@ -302,7 +354,8 @@ struct ProductOf {
       if (in_streams(args, part.w) && rows == 1)
         row_items(args, part, {at.item, at.item + count}, scratch);
       else
-        for (uint64_t i = at.item; i < at.item + count; ++i) item(args, part, i, rows, quant, scratch);
+        for (uint64_t done = 0; done < count;)
+          done += pass(args, part, at.item + done, count - done, rows, quant, scratch);
       begin += count;
     }
   }
