@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lane/cpu/attention.h"
+#include "lane/cpu/product.h"
 
 namespace tw::lane::cpu {
 
@@ -44,7 +45,9 @@ Why refuses(const Fold& l) {
 
 std::string product_path(Numerics numerics, uint64_t rows) {
   if (!quantizes(numerics)) return "weights widened, sums in f64";
-  return rows == 1 ? "packed tiles, one row" : fmt::format("packed tiles, weights unpacked once for {} rows", rows);
+  if (rows == 1) return "packed tiles, one row";
+  if (rows < kBlockFrom) return fmt::format("packed tiles, {} rows two by two", rows);
+  return fmt::format("packed tiles, weights unpacked once for {} rows", rows);
 }
 
 std::string path(const Gemv& l, Numerics n) { return product_path(n, l.m); }
