@@ -35,7 +35,7 @@ struct ProductOf {
     Term term;
     Panels row[2];
     Panels two_rows[2];  // null: row by row
-    Panels streams[2];   // one row by kStreams panels; null: panel by panel
+    Panels streams;      // one row of one word by kStreams panels; null: panel by panel
     void (*unpack[3])(const std::byte* runs, uint32_t blocks, BlockWeights& out);
     void (*tiles[2])(BlockWeights& weights, uint32_t blocks, const TileInput& x, uint64_t rows, float* total);
     bool wide[2];  // tiles read the wide words
@@ -56,8 +56,7 @@ struct ProductOf {
       using Two = BlockFormOf<S, Source, 2>;
       kernels.two_rows[0] = RowPanels<S, Source, 1, 2, 1>::run;
       kernels.two_rows[1] = RowPanels<S, Source, 2, 2, 1>::run;
-      kernels.streams[0] = RowPanels<S, Source, 1, 1, kStreams>::run;
-      kernels.streams[1] = RowPanels<S, Source, 2, 1, kStreams>::run;
+      kernels.streams = RowPanels<S, Source, 1, 1, kStreams>::run;
       kernels.unpack[1] = UnpackBlocks<S, Source, One::kForm>::run;
       kernels.unpack[2] = UnpackBlocks<S, Source, Two::kForm>::run;
       kernels.tiles[0] = block_tiles<S, One, S::kBlockRows>;
@@ -299,8 +298,7 @@ struct ProductOf {
     if (is_float(w.layout)) return float_row_panels(w, panels, count, in.x, total);
     const RunKernels& kernels = runs_of(w.layout);
     const uint64_t blocks = w.k / kBlock;
-    if (const auto streams = kernels.streams[words - 1]; streams && count == kStreams)
-      return streams(panels, blocks, in.quant, total);
+    if (kernels.streams && words == 1 && count == kStreams) return kernels.streams(panels, blocks, in.quant, total);
     for (int p = 0; p < count; ++p) kernels.row[words - 1](panels + p, blocks, in.quant, total + p * int{kPanel});
   }
   static void float_row_panels(const Packed& w, const std::byte* const* panels, int count, const float* x,
