@@ -78,8 +78,10 @@ class FlatScores {
     GenericStage stage = b.compute("thresholds", flat(shape_.query_heads()));
     const Expr count = stage.read(checked, fixed(0));
     std::vector<Band> bands;
-    for (uint64_t v = 0; v < shape_.query_heads(); ++v)
-      bands.push_back({as_int(v + 1), count + static_cast<double>(v * shape_.positions + v / shape_.heads)});
+    for (uint64_t v = 0; v < shape_.query_heads(); ++v) {
+      const uint64_t before = v * shape_.positions + v / shape_.heads;
+      bands.push_back({as_int(v + 1), count + static_cast<double>(before)});
+    }
     stage.write(limit_, banded(bands));
   }
 

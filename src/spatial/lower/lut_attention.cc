@@ -131,7 +131,7 @@ class LutAttention {
 
     PointwiseStage weight("lut_weight");
     const uint32_t at_entry = weight.local(indices);
-    const Expr entry = weight.read(table, fixed(0).plus(at_entry, 1, entries));
+    Expr entry = weight.read(table, fixed(0).plus(at_entry, 1, entries));
     weight.body(limits ? attended(weight, limits, [&](uint64_t) { return entry; }) : entry);
     return std::move(build).pointwise({std::move(index), std::move(weight)}, weights_.cols, name("weights"), exact());
   }

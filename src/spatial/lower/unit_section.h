@@ -29,9 +29,9 @@ struct UnitGrid {
   uint64_t parallel = 1;  // rows of the stages
   uint64_t count = 1;     // of items, or groups of items, in the order of the tiles
 
-  // Tiles first to first + count - 1 of unit i.
-  [[nodiscard]] TileRect rect(uint64_t unit, uint64_t first, uint64_t tiles_) const {
-    return {unit / across, unit % across * tiles + first, 1, tiles_};
+  // Tiles first to first + wide - 1 of a unit.
+  [[nodiscard]] TileRect rect(uint64_t unit, uint64_t first, uint64_t wide) const {
+    return {unit / across, unit % across * tiles + first, 1, wide};
   }
   [[nodiscard]] std::string text() const;  // "3x288", "5x4x64"
 };
