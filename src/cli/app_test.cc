@@ -186,6 +186,7 @@ TEST(Cli, FastDeltaHasOneHashForCutsBetweenChunks) {
 TEST(Cli, APlanSaysItsOrder) {
   const std::vector<std::string> plan{"plan", kModel, "-c", "128", "--order", "fast-delta", "--form", "chunk:70"};
   const Ran ran = run(plan);
+  EXPECT_THAT(ran.out, testing::StartsWith("schedule qwen35moe chunk:70 int8 fast-delta\n"));
   EXPECT_THAT(ran.out, HasSubstr("2 chunks of 32 rows, then 6 one after the other"));
   std::vector<std::string> json = plan;
   json.emplace_back("--json");

@@ -185,10 +185,13 @@ bool touched(const Buffer& buffer) {
 
 std::string print(const Launch& launch, const Schedule& schedule) { return line_of(launch_json(launch, schedule)); }
 
+std::string heading(const Schedule& schedule) {
+  return fmt::format("schedule {} {} {}{}", schedule.name, graph::to_text(schedule.form), name(schedule.numerics),
+                     schedule.order == Order::Strict ? "" : fmt::format(" {}", name(schedule.order)));
+}
+
 std::string print(const Schedule& schedule) {
-  std::string text =
-      fmt::format("schedule {} {} {}{}\n", schedule.name, graph::to_text(schedule.form), name(schedule.numerics),
-                  schedule.order == Order::Strict ? "" : fmt::format(" {}", name(schedule.order)));
+  std::string text = heading(schedule) + "\n";
   for (size_t at = 0; at < schedule.launches.size(); ++at) {
     const Planned& planned = schedule.launches[at];
     std::string ops;

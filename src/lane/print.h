@@ -10,6 +10,8 @@
 
 namespace tw::lane {
 
+// "schedule NAME FORM NUMERICS", and the order if it is not strict.
+std::string heading(const Schedule& schedule);
 std::string print(const Launch& launch, const Schedule& schedule);
 std::string print(const Schedule& schedule);
 nlohmann::json to_json(const Schedule& schedule);

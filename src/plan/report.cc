@@ -65,8 +65,7 @@ std::string counts_text(std::string_view title, const Counts& counts) {
 }  // namespace
 
 std::string report(const lane::Schedule& schedule, const graph::StepGraph& graph, const Knobs& knobs) {
-  std::string text =
-      fmt::format("schedule {} {} {}\n", schedule.name, graph::to_text(schedule.form), name(schedule.numerics));
+  std::string text = lane::heading(schedule) + "\n";
   const auto firings = firings_of_launches(schedule);
   for (size_t at = 0; at < schedule.launches.size(); ++at) {
     text += launch_text(schedule, graph, knobs, at, firings[at]);

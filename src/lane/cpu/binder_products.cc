@@ -48,7 +48,7 @@ Result<void> Binder::bind(const Gemv& l) {
   a.parts = &part;
   a.part_count = 1;
   set_input(a, l.x, l.k, l.m);
-  return turns(add(a, product_kernel(isa_), items), a.rows == 1 ? kStreams : 1);
+  return turns(add(a, product_kernel(isa_), items), in_streams(a, a.parts[0]) ? kStreams : 1);
 }
 
 Result<void> Binder::bind(const GemvF32& l) {
@@ -61,7 +61,7 @@ Result<void> Binder::bind(const GemvF32& l) {
   a.parts = &part;
   a.part_count = 1;
   set_input(a, l.x, l.k, l.m);
-  return turns(add(a, product_kernel(isa_), items), a.rows == 1 ? kStreams : 1);
+  return turns(add(a, product_kernel(isa_), items), in_streams(a, a.parts[0]) ? kStreams : 1);
 }
 
 Result<void> Binder::bind(const GemmParts& l) {
@@ -76,7 +76,7 @@ Result<void> Binder::bind(const GemmParts& l) {
   a.parts = parts.data();
   a.part_count = static_cast<uint32_t>(parts.size());
   set_input(a, l.x, l.k, l.m);
-  return turns(add(a, product_kernel(isa_), items), a.rows == 1 ? kStreams : 1);
+  return turns(add(a, product_kernel(isa_), items), in_streams(a, a.parts[0]) ? kStreams : 1);
 }
 
 Result<void> Binder::bind(const GemvGlu& l) {
@@ -94,7 +94,7 @@ Result<void> Binder::bind(const GemvGlu& l) {
   Dst out;
   out.buf = l.out;
   TW_TRY_VOID(set_store(a.out, out, l.m, l.n, l.forms));
-  return turns(add(a, glu_kernel(isa_), items), a.product.rows == 1 ? kStreams / 2 : 1);
+  return turns(add(a, glu_kernel(isa_), items), in_streams(a.product, parts[0]) ? kStreams / 2 : 1);
 }
 
 Result<void> Binder::bind(const HeadGemv& l) {
@@ -115,7 +115,7 @@ Result<void> Binder::bind(const HeadGemv& l) {
   a.x_offset = units.offset;
   set(a.upto, l.upto);
   a.upto_count = l.upto_count;
-  return turns(add(a, product_kernel(isa_), items), a.rows == 1 ? kStreams : 1);
+  return turns(add(a, product_kernel(isa_), items), in_streams(a, a.parts[0]) ? kStreams : 1);
 }
 
 // The two products hand over to the gates in shared memory.

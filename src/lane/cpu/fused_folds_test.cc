@@ -19,10 +19,11 @@ struct MixtureCase {
   bool weigh_inputs = false;
 };
 
-// Fills in everything but the destination.
-Moe mixture_of(TestSchedule& s, const MixtureCase& c, BufferId x) {
+// Fills in everything but the destination; its input is there in the forms that are read.
+Moe mixture_of(TestSchedule& s, const MixtureCase& c) {
   Moe moe;
-  moe.x = x;
+  moe.x = s.input("x", c.rows, c.d, test_values(c.rows * c.d, 7));
+  if (quantizes(c.numerics)) s.add(Quant{moe.x, c.rows * c.d});
   moe.d = c.d, moe.rows = c.rows;
   moe.spec.experts = 6, moe.spec.used = 2, moe.spec.hidden = 64;
   moe.spec.weigh_inputs = c.weigh_inputs;
@@ -57,9 +58,8 @@ struct SharedCase {
 
 void expect_shared(const MixtureCase& c, const SharedCase& shared) {
   expect_as_apart(c.numerics, [&](TestSchedule& s, bool fused) {
-    const BufferId x = s.input("x", c.rows, c.d, test_values(c.rows * c.d, 7));
-    if (quantizes(c.numerics)) s.add(Quant{x, c.rows * c.d});
-    Moe moe = mixture_of(s, c, x);
+    Moe moe = mixture_of(s, c);
+    const BufferId x = moe.x;
     SharedExperts experts;
     experts.wg = s.weight("shared_gate", shared.formats[0], shared.hidden, c.d, 5);
     experts.wu = s.weight("shared_up", shared.formats[1], shared.hidden, c.d, 6);
@@ -108,9 +108,7 @@ TEST(FusedMixtures, AreSharedOutToTheThreads) {
   for (const uint64_t rows : {1, 5}) {
     const MixtureCase c{Numerics::Int8, rows};
     TestSchedule s(c.numerics);
-    const BufferId x = s.input("x", rows, c.d, test_values(rows * c.d, 7));
-    s.add(Quant{x, rows * c.d});
-    Moe moe = mixture_of(s, c, x);
+    Moe moe = mixture_of(s, c);
     moe.y = own(s.computed("y", rows, c.d));
     s.add(moe);
     std::vector<size_t> followers;
@@ -128,9 +126,7 @@ TEST(FusedMixtures, LandInRowsOfATable) {
     for (const uint64_t rows : {1, 5}) {
       const MixtureCase c{Numerics::Int8, rows};
       TestSchedule s(c.numerics);
-      const BufferId x = s.input("x", rows, c.d, test_values(rows * c.d, 7));
-      s.add(Quant{x, rows * c.d});
-      Moe moe = mixture_of(s, c, x);
+      Moe moe = mixture_of(s, c);
       const BufferId plain = s.computed("y", rows, c.d), table = s.state("table", 9, c.d, type);
       moe.y = own(plain);
       s.add(moe);
@@ -277,9 +273,7 @@ TEST(Folds, AMixtureIsNormedRowByRow) {
       for (const NormCase& norm : kNorms)
         expect_as_apart(numerics, [&](TestSchedule& s, bool fused) {
           const MixtureCase c{numerics, rows};
-          const BufferId x = s.input("x", rows, c.d, test_values(rows * c.d, 7));
-          if (quantizes(numerics)) s.add(Quant{x, rows * c.d});
-          Moe moe = mixture_of(s, c, x);
+          Moe moe = mixture_of(s, c);
           moe.y = own(s.computed("y", rows, c.d));
           const NormOf then = norm_of(s, numerics, norm, moe.y.buf, rows, c.d);
           add_both(s, fused, moe, then.launch);
@@ -297,9 +291,7 @@ TEST(Folds, AMixtureIsSummedWithAnotherArrayAndNormed) {
           if (row == 0 && scalar) continue;
           expect_as_apart(Numerics::Int8, [&](TestSchedule& s, bool fused) {
             const MixtureCase c{Numerics::Int8, rows};
-            const BufferId x = s.input("x", rows, c.d, test_values(rows * c.d, 7));
-            s.add(Quant{x, rows * c.d});
-            Moe moe = mixture_of(s, c, x);
+            Moe moe = mixture_of(s, c);
             moe.y = own(s.computed("y", rows, c.d));
             const uint64_t other = row == 0 ? rows * c.d : scalar ? rows : row;
             Binary sum;

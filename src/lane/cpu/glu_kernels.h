@@ -92,7 +92,7 @@ struct GluOf {
     const ProductScratch scratch =
         product_scratch(args.product, reinterpret_cast<std::byte*>(ups + glu_slots(args) * kBlock));
     const TileInput quant = tile_input(args.product.quant, parts[0].w.k);
-    if (Product::in_streams(args.product, parts[0].w) && Product::in_streams(args.product, parts[1].w))
+    if (in_streams(args.product, parts[0]) && in_streams(args.product, parts[1]))
       return row_items(args, range, gates, ups, scratch);
     const uint64_t panels = panels_an_item(args.out);
     for (uint64_t item = range.begin; item < range.end; ++item) {

@@ -68,9 +68,12 @@ struct ProductScratch {
 };
 ProductScratch product_scratch(const ProductArgs& args, std::byte* storage);
 
-// Panels that one row is multiplied by side by side.
+// Panels that one row is multiplied by side by side, where those of a part are.
 inline constexpr int kStreams = 4;
 static_assert(kStreams <= kPassPanels);
+TW_INLINE constexpr bool in_streams(const ProductArgs& args, const ProductPart& part) {
+  return args.rows == 1 && args.words != 0 && part.w.groups == 1 && args.x_type == Dtype::F32;
+}
 
 // From so many rows on a segment's weights are unpacked apart from its products; fewer are multiplied two by two.
 inline constexpr uint64_t kBlockFrom = 12;

@@ -283,10 +283,6 @@ struct ProductOf {
 
   // ---- one row ----
 
-  // Whether the panels of a matrix are multiplied side by side.
-  static bool in_streams(const ProductArgs& args, const Packed& w) {
-    return args.rows == 1 && args.words != 0 && w.groups == 1 && args.x_type == Dtype::F32;
-  }
   static Input row_input(const ProductArgs& args, const Packed& w) {
     const float* x = args.x ? static_cast<const float*>(args.x) + args.x_offset : nullptr;
     return {x, w.k, tile_input(args.quant, w.k), 1};
@@ -349,7 +345,7 @@ struct ProductOf {
       const ProductItem at = product_item(args, begin);
       const ProductPart& part = args.parts[at.part];
       const uint64_t count = least(range.end - begin, items(part) - at.item);
-      if (in_streams(args, part.w) && rows == 1)
+      if (in_streams(args, part) && rows == 1)
         row_items(args, part, {at.item, at.item + count}, scratch);
       else
         for (uint64_t done = 0; done < count;)
