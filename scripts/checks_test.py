@@ -6,6 +6,7 @@ import unittest
 
 import check_flags
 import check_layering
+import check_names
 import check_repo
 
 HEADER = "#pragma once\n"
@@ -25,6 +26,34 @@ class Tree(unittest.TestCase):
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+class Names(Tree):
+    def names(self, **sources):
+        """Findings for a folder of sources, each with those lines in an anonymous namespace."""
+        for name, lines in sources.items():
+            self.add(f"src/graph/{name}.cc", "namespace tw::graph {\nnamespace {\n\n" + lines + "\n}  // namespace\n}\n")
+        return check_names.check(self.root)
+
+    def test_own_names_pass(self):
+        self.assertEqual(self.names(a="int f(int x) {\n  return g(x);\n}\nint f(double x) {", b="int g(int x) {"), [])
+
+    def test_a_function_of_two_sources_is_found(self):
+        self.assertEqual(self.names(a="int f(int x) {", b="const std::map<int, int>& f(double x) {"),
+                         ["src/graph/b.cc:4: f is also in src/graph/a.cc, which may be compiled together with it; name one "
+                          "after what it is for, or share it in a header"])
+
+    def test_a_type_and_a_constant_are_found(self):
+        self.assertEqual(len(self.names(a="struct Case {\n  int x;\n};\nconstexpr int kMost[] = {1};",
+                                        b="class Case;\nconst std::array<int, kMost> kAll = {};\nstruct Case : Base {",
+                                        c="constexpr size_t kMost = 2;")), 2)
+
+    def test_tests_are_a_program_of_their_own(self):
+        self.assertEqual(self.names(a="int f(int x) {", a_test="int f(int x) {", a_bench="int f(int x) {"), [])
+
+    def test_outside_of_an_anonymous_namespace_is_free(self):
+        self.add("src/graph/c.cc", "namespace tw::graph {\nint f(int x) {\n}\n}\n")
+        self.assertEqual(self.names(a="int f(int x) {"), [])
 
 
 class Layering(Tree):

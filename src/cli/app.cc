@@ -48,7 +48,7 @@ constexpr std::string_view kFooter =
     "Results go to stdout, everything else to stderr.\n"
     "Exit codes: 0 fine, 1 refused or failed, 2 usage, 130 interrupted.";
 
-int report(const Refusal& refusal) {
+int report_refusal(const Refusal& refusal) {
   std::fflush(stdout);
   fmt::print(stderr, "tilewright: {}\n", to_text(refusal));
   if (refusal.kind == RefusalKind::Interrupted) return kInterrupted;
@@ -71,16 +71,16 @@ int run_app(int argc, const char* const* argv) {
     // What the machine does to us ends the request with a message, not with a trace.
     try {
       const Result<int> code = action();
-      if (!code) return report(code.refusal());
+      if (!code) return report_refusal(code.refusal());
       if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        return report(refuse(RefusalKind::Io, "standard output", "what was made cannot be written to it"));
+        return report_refusal(refuse(RefusalKind::Io, "standard output", "what was made cannot be written to it"));
       }
       return *code;
     } catch (const std::bad_alloc&) {
-      return report(refuse(RefusalKind::TooLarge, "memory", "the machine has not enough of it for this",
-                           "Try a shorter context (-c), a smaller model or fewer sequences."));
+      return report_refusal(refuse(RefusalKind::TooLarge, "memory", "the machine has not enough of it for this",
+                                   "Try a shorter context (-c), a smaller model or fewer sequences."));
     } catch (const std::exception& error) {
-      return report(refuse(RefusalKind::Io, verb.name(), error.what()));
+      return report_refusal(refuse(RefusalKind::Io, verb.name(), error.what()));
     }
   }
   return kUsage;

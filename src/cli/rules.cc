@@ -85,7 +85,7 @@ Result<int> print_families(const RulesFlags& flags) {
   return kFine;
 }
 
-Result<int> print_rules(const RulesFlags& flags) {
+Result<int> print_rule_table(const RulesFlags& flags) {
   if (flags.families) return print_families(flags);
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const fuse::Holdable& rule : fuse::holdables()) {
@@ -108,7 +108,7 @@ Action add_rules(const Verb& verb) {
   verb.flag("--families", flags->families, "How often each rule fires on a small model of every family");
   const Option markdown = verb.flag("--markdown", flags->markdown, "Print as the rows of a table");
   verb.flag("--json", flags->json, "Print as JSON").excludes(markdown);
-  return [flags] { return print_rules(*flags); };
+  return [flags] { return print_rule_table(*flags); };
 }
 
 }  // namespace tw::cli

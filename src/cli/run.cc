@@ -45,7 +45,7 @@ void add_sampling(const Verb& verb, runtime::Sampling& s) {
   verb.option("-s,--seed", s.seed, "The same seed gives the same text, on every machine").shows_default();
 }
 
-Result<std::string> prompt_of(const RunFlags& flags) {
+Result<std::string> prompt_text(const RunFlags& flags) {
   if (flags.prompt_file) {
     TW_TRY(std::string text, read_text(*flags.prompt_file));
     if (text.ends_with('\n')) text.pop_back();
@@ -88,7 +88,7 @@ int exit_code(runtime::Ended ended) { return ended == runtime::Ended::Interrupte
 
 Result<int> run_one(const RunFlags& flags, runtime::Engine& engine, const text::Tokenizer& tokenizer) {
   runtime::Request request = flags.request;
-  TW_TRY(request.prompt, prompt_of(flags));
+  TW_TRY(request.prompt, prompt_text(flags));
   const bool stream = !flags.json;
   // The prompt is printed with the first text, so that a refusal leaves stdout empty.
   std::string before = flags.hide_prompt ? std::string{} : request.prompt;

@@ -85,15 +85,15 @@ std::string did_you_mean(std::string_view wanted, const std::vector<std::string_
   return near.empty() ? "" : fmt::format("Names near to it: {}", fmt::join(near, ", "));
 }
 
-struct File {
-  std::string label;
-  Mapping mapping;
-  std::span<const std::byte> bytes;
-};
-
 }  // namespace
 
 struct Checkpoint::Data {
+  struct File {
+    std::string label;
+    Mapping mapping;
+    std::span<const std::byte> bytes;
+  };
+
   std::string label;
   uint32_t version = 0;
   uint64_t alignment = 0;
@@ -213,7 +213,7 @@ std::span<const std::byte> Checkpoint::bytes(const TensorInfo& tensor) const {
 void Checkpoint::forget_pages(const TensorInfo& tensor) const { forget_pages(bytes(tensor)); }
 
 void Checkpoint::forget_pages(std::span<const std::byte> bytes) const {
-  for (const File& file : data_->files) {
+  for (const Data::File& file : data_->files) {
     const std::span<const std::byte> mapped = file.mapping.bytes();
     const bool inside = std::less_equal<>()(mapped.data(), bytes.data()) &&
                         std::less_equal<>()(bytes.data() + bytes.size(), mapped.data() + mapped.size());

@@ -21,17 +21,15 @@ void decode_runs_of(const std::byte* blocks, uint64_t first, std::span<IntRun> o
   }
 }
 
-constexpr size_t kFormats = static_cast<size_t>(Format::NVFP4) + 1;
-
 template <class... Blocks>
-constexpr std::array<DecodeRuns, kFormats> make_decoders(std::tuple<Blocks...>*) {
-  std::array<DecodeRuns, kFormats> table{};
+constexpr std::array<DecodeRuns, kFormatCount> make_decoders(std::tuple<Blocks...>*) {
+  std::array<DecodeRuns, kFormatCount> table{};
   ((table[static_cast<size_t>(Blocks::kFormat)] = decode_runs_of<Blocks>), ...);
   return table;
 }
 
 // By format; null for the formats that are no blocks.
-constexpr std::array<DecodeRuns, kFormats> kDecoders = make_decoders(static_cast<BlockTypes*>(nullptr));
+constexpr std::array<DecodeRuns, kFormatCount> kDecoders = make_decoders(static_cast<BlockTypes*>(nullptr));
 
 }  // namespace
 

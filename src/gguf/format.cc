@@ -47,7 +47,7 @@ constexpr std::array kFormats = {
 constexpr bool in_enum_order() {
   for (size_t i = 0; i < kFormats.size(); ++i)
     if (static_cast<size_t>(kFormats[i].format) != i) return false;
-  return kFormats.size() == static_cast<size_t>(Format::NVFP4) + 1;
+  return kFormats.size() == kFormatCount;
 }
 static_assert(in_enum_order());
 

@@ -47,6 +47,7 @@ enum class Format : uint8_t {
   MXFP4,
   NVFP4,
 };
+inline constexpr size_t kFormatCount = static_cast<size_t>(Format::NVFP4) + 1;
 
 struct FormatInfo {
   Format format;

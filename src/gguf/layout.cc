@@ -126,7 +126,7 @@ Result<void> put_entry(Bytes& out, std::string_view key, const Value& value) {
   return std::visit([&](const auto& data) { return put_data(out, key, value.type, data); }, value.data);
 }
 
-Result<void> check_unique(const std::vector<std::string_view>& names, std::string_view what) {
+Result<void> check_distinct(const std::vector<std::string_view>& names, std::string_view what) {
   const auto duplicate = NameIndex(names).duplicate();
   if (!duplicate) return {};
   const auto [second, first] = *duplicate;
@@ -156,10 +156,10 @@ Result<std::optional<Value>> alignment_entry(const FileSpec& spec) {
 Result<void> check_names(const FileSpec& spec) {
   std::vector<std::string_view> keys;
   for (const auto& [key, value] : spec.metadata) keys.push_back(key);
-  TW_TRY_VOID(check_unique(keys, "key"));
+  TW_TRY_VOID(check_distinct(keys, "key"));
   std::vector<std::string_view> tensors;
   for (const TensorSpec& tensor : spec.tensors) tensors.push_back(tensor.name);
-  return check_unique(tensors, "tensor");
+  return check_distinct(tensors, "tensor");
 }
 
 // One tensor's record; `offset` is from the start of the tensor data. Gives the tensor's bytes.

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "gguf/system_refusal.h"
+
 namespace tw::gguf {
 namespace {
 
@@ -28,12 +30,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-Refusal system_refusal(const std::filesystem::path& path, std::string_view action, int error) {
-  const RefusalKind kind = error == ENOENT || error == ENOTDIR ? RefusalKind::Missing : RefusalKind::Io;
-  return refuse(kind, path.string(),
-                fmt::format("the file cannot be {}: {}", action, std::generic_category().message(error)));
-}
 
 uint64_t page_bytes() {
   static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

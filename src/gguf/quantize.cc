@@ -57,8 +57,6 @@ void encode_blocks(const float* values, std::byte* blocks, uint64_t count) {
   }
 }
 
-constexpr size_t kFormats = static_cast<size_t>(Format::NVFP4) + 1;
-
 template <class Block>
 constexpr Quantize encoder() {
   if constexpr (Encodable<Block>)
@@ -68,8 +66,8 @@ constexpr Quantize encoder() {
 }
 
 template <class... Blocks>
-constexpr std::array<Quantize, kFormats> make_quantizers(std::tuple<Blocks...>*) {
-  std::array<Quantize, kFormats> table{};
+constexpr std::array<Quantize, kFormatCount> make_quantizers(std::tuple<Blocks...>*) {
+  std::array<Quantize, kFormatCount> table{};
   table[static_cast<size_t>(Format::F32)] = copy_elements;
   table[static_cast<size_t>(Format::F16)] = narrow_elements<uint16_t, f32_to_f16>;
   table[static_cast<size_t>(Format::BF16)] = narrow_elements<uint16_t, f32_to_bf16>;
@@ -78,7 +76,7 @@ constexpr std::array<Quantize, kFormats> make_quantizers(std::tuple<Blocks...>*)
 }
 
 // By format; null for the formats that are only read.
-constexpr std::array<Quantize, kFormats> kQuantizers = make_quantizers(static_cast<BlockTypes*>(nullptr));
+constexpr std::array<Quantize, kFormatCount> kQuantizers = make_quantizers(static_cast<BlockTypes*>(nullptr));
 
 }  // namespace
 

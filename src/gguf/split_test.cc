@@ -136,28 +136,28 @@ TEST_F(SplitCheckpoint, WithAnotherNumberOfTensorsIsRefused) {
   EXPECT_THAT(refusal().reason, HasSubstr("found 3 tensors in 3 parts, expected 4 as split.tensors.count says"));
 }
 
-std::string parsed(const FileBuilder& file) {
+std::string answer_to(const FileBuilder& file) {
   const auto checkpoint = Checkpoint::parse(file.bytes(), "part.gguf");
   return checkpoint ? "it was read" : to_text(checkpoint.refusal());
 }
 
 TEST(SplitKeys, ThatContradictThemselvesAreRefused) {
-  EXPECT_THAT(parsed(part(0, 0, 1, "a")),
+  EXPECT_THAT(answer_to(part(0, 0, 1, "a")),
               HasSubstr("split.no is 0 and split.count is 0, expected the number to be below"));
-  EXPECT_THAT(parsed(part(3, 3, 1, "a")), HasSubstr("split.no is 3 and split.count is 3"));
-  EXPECT_THAT(parsed(part(0, 1, -1, "a")), HasSubstr("split.tensors.count: at byte "));
+  EXPECT_THAT(answer_to(part(3, 3, 1, "a")), HasSubstr("split.no is 3 and split.count is 3"));
+  EXPECT_THAT(answer_to(part(0, 1, -1, "a")), HasSubstr("split.tensors.count: at byte "));
 }
 
 TEST(SplitKeys, ThatAreMissingOrOfAnotherTypeAreRefused) {
-  EXPECT_THAT(parsed(FileBuilder(0, 1).u32("split.count", 1)), HasSubstr("has split.count, expected split.no too"));
-  EXPECT_THAT(parsed(FileBuilder(0, 2).u32("split.count", 1).u32("split.no", 0)),
+  EXPECT_THAT(answer_to(FileBuilder(0, 1).u32("split.count", 1)), HasSubstr("has split.count, expected split.no too"));
+  EXPECT_THAT(answer_to(FileBuilder(0, 2).u32("split.count", 1).u32("split.no", 0)),
               HasSubstr("expected split.tensors.count"));
-  EXPECT_THAT(parsed(FileBuilder(0, 1).string("split.count", "3")),
+  EXPECT_THAT(answer_to(FileBuilder(0, 1).string("split.count", "3")),
               HasSubstr("split.count: at byte 24 of part.gguf: the value is \"3\""));
 }
 
 TEST(SplitKeys, OfAPartInMemoryAreRefused) {
-  EXPECT_THAT(parsed(part(1, 3, 3, "a")), HasSubstr("part 2 of 3 of a split checkpoint in memory"));
+  EXPECT_THAT(answer_to(part(1, 3, 3, "a")), HasSubstr("part 2 of 3 of a split checkpoint in memory"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "gguf/layout.h"
 #include "gguf/mapping.h"
+#include "gguf/system_refusal.h"
 
 namespace tw::gguf {
 namespace {
@@ -34,11 +35,6 @@ Result<void> emit(const FileSpec& spec, const TensorSource& source, const Sink& 
     if (past != 0) TW_TRY_VOID(sink(std::span(zeros).first(layout.alignment - past)));
   }
   return {};
-}
-
-Refusal system_refusal(const std::filesystem::path& path, std::string_view action, int error) {
-  return refuse(RefusalKind::Io, path.string(),
-                fmt::format("the file cannot be {}: {}", action, std::generic_category().message(error)));
 }
 
 // What stands at `path` is replaced when the file is whole, so it must be a regular file or nothing: a device or a pipe

@@ -143,7 +143,7 @@ TEST_F(WriterFiles, AFailureLeavesTheOldFileAndNoOther) {
   const auto path = folder_ / "model.gguf";
   std::ofstream(path) << "old";
   const auto failing = [&](size_t i) -> Result<std::span<const std::byte>> {
-    if (i == 2) return refuse(RefusalKind::Io, "source", "the source failed");
+    if (i == 2) return refuse(RefusalKind::Missing, "source", "the source failed");
     return std::span(sample.tensors[i]);
   };
   EXPECT_EQ(write(path, sample.spec, failing).refusal().reason, "the source failed");
@@ -153,7 +153,7 @@ TEST_F(WriterFiles, AFailureLeavesTheOldFileAndNoOther) {
 
 TEST_F(WriterFiles, AFolderThatIsNotThereIsRefused) {
   const Refusal refusal = write(folder_ / "none" / "model.gguf", {}, no_tensors()).refusal();
-  EXPECT_EQ(refusal.kind, RefusalKind::Io);
+  EXPECT_EQ(refusal.kind, RefusalKind::Missing);
   EXPECT_THAT(to_text(refusal), HasSubstr("none/model.gguf: the file cannot be written: No such file"));
 }
 

@@ -6,22 +6,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/expect_values.h"
 #include "graph/testing.h"
 
 namespace tw::graph {
 namespace {
 
+using testing::expect_values;
 using ::testing::HasSubstr;
 using testing::NamedValues;
+using testing::sigma;
 using testing::value_of;
 
-void expect_values(const Result<std::vector<double>>& found, const std::vector<double>& expected) {
-  ASSERT_TRUE(found.ok()) << to_text(found.refusal());
-  ASSERT_EQ(found->size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR((*found)[i], expected[i], 1e-12) << "item " << i;
-}
-
-double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 double silu(double x) { return x * sigma(x); }
 
 // ---- attention ----

@@ -7,32 +7,24 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/expect_values.h"
 #include "graph/testing.h"
 #include "graph/text.h"
 
 namespace tw::graph {
 namespace {
 
+using testing::expect_values;
 using ::testing::HasSubstr;
 using testing::NamedValues;
+using testing::sigma;
 using testing::value_of;
 
-constexpr double kClose = 1e-12;
-
-// The values must be those, each within kClose of the larger of its size and 1.
-void expect_values(const Result<std::vector<double>>& found, const std::vector<double>& expected) {
-  ASSERT_TRUE(found.ok()) << to_text(found.refusal());
-  ASSERT_EQ(found->size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR((*found)[i], expected[i], kClose * std::max(1.0, std::abs(expected[i]))) << "item " << i;
-}
 void expect_refusal(const Result<std::vector<double>>& found, std::string_view subject, std::string_view reason) {
   ASSERT_FALSE(found.ok());
   EXPECT_EQ(found.refusal().subject, subject);
   EXPECT_THAT(found.refusal().reason, HasSubstr(std::string(reason)));
 }
-
-double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
 // ---- products ----
 

@@ -73,14 +73,14 @@ class Mutant {
   StepGraph graph;
 };
 
-struct Case {
+struct Fault {
   std::string_view code;
   std::string_view text;
   std::function<void(Mutant&)> mutate;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all{
+const std::vector<Fault>& cases() {
+  static const std::vector<Fault> all{
       {"G1", "G1 w: tensor 3 has the name of tensor 1", [](Mutant& m) { m.tensor("w").name = "embd"; }},
       {"G1", "G1 : tensor 3 has no name", [](Mutant& m) { m.tensor("w").name = ""; }},
       {"G2", "", [](Mutant& m) { m.tensor("w").cols = 0; }},
@@ -154,7 +154,7 @@ TEST(Verify, AGoodGraphHasNoFindings) {
 }
 
 TEST(Verify, EveryMutantHasItsFinding) {
-  for (const Case& c : cases()) {
+  for (const Fault& c : cases()) {
     Mutant m;
     c.mutate(m);
     std::set<std::string_view> codes;
@@ -172,7 +172,7 @@ TEST(Verify, EveryMutantHasItsFinding) {
 
 TEST(Verify, EveryCodeHasAMutant) {
   std::set<std::string_view> mutants;
-  for (const Case& c : cases()) mutants.insert(c.code);
+  for (const Fault& c : cases()) mutants.insert(c.code);
   for (const FindingCode& code : finding_codes()) EXPECT_TRUE(mutants.contains(code.code)) << code.code;
   EXPECT_EQ(mutants.size(), finding_codes().size());
 }

@@ -12,7 +12,7 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kAttentionKeys[] = {
     {.key = "attention.head_count", .type = KeyType::PerLayer, .need = Need::Required, .low = 1, .high = 4096},
     {.key = "attention.head_count_kv", .type = KeyType::PerLayer, .low = 1, .high = 4096},
     {.key = "attention.key_length", .low = 2, .high = 65536},
@@ -37,7 +37,7 @@ constexpr KeySpec kKeys[] = {
 constexpr std::string_view kFused = "blk.*.attn_qkv.weight";
 constexpr std::string_view kFusedBias = "blk.*.attn_qkv.bias";
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kAttentionTensors[] = {
     {.pattern = kFused, .shape = "width qkv", .part = Part::Attention, .need = Need::Optional},
     {.pattern = "blk.*.attn_q.weight", .shape = "width q", .part = Part::Attention, .unless = kFused},
     {.pattern = "blk.*.attn_k.weight", .shape = "width k", .part = Part::Attention, .unless = kFused},
@@ -108,8 +108,8 @@ constexpr TensorSpec kSinks[] = {
 
 }  // namespace
 
-KeyTable attention_keys() { return kKeys; }
-TensorTable attention_tensors() { return kTensors; }
+KeyTable attention_keys() { return kAttentionKeys; }
+TensorTable attention_tensors() { return kAttentionTensors; }
 TensorTable attention_bias_tensors() { return kBiases; }
 TensorTable attention_output_bias_tensors() { return kOutputBias; }
 TensorTable head_norm_tensors() { return kHeadNorms; }

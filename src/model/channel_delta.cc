@@ -10,12 +10,12 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kChannelDeltaKeys[] = {
     {.key = "ssm.conv_kernel", .need = Need::Required, .low = 1, .high = 64},
     {.key = "kda.head_dim", .need = Need::Required, .low = 1, .high = 65536},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kChannelDeltaTensors[] = {
     {.pattern = "blk.*.attn_q.weight", .shape = "width channels", .part = Part::ChannelDelta},
     {.pattern = "blk.*.attn_k.weight", .shape = "width channels", .part = Part::ChannelDelta},
     {.pattern = "blk.*.attn_v.weight", .shape = "width channels", .part = Part::ChannelDelta},
@@ -44,8 +44,8 @@ constexpr TensorSpec kTensors[] = {
 
 }  // namespace
 
-KeyTable channel_delta_keys() { return kKeys; }
-TensorTable channel_delta_tensors() { return kTensors; }
+KeyTable channel_delta_keys() { return kChannelDeltaKeys; }
+TensorTable channel_delta_tensors() { return kChannelDeltaTensors; }
 
 Result<ChannelDelta> read_channel_delta(const Hyper& hyper, uint32_t layer) {
   ChannelDelta out;

@@ -11,7 +11,7 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kDecoderKeys[] = {
     {.key = "block_count", .need = Need::Required, .low = 1, .high = 4096},
     {.key = "nextn_predict_layers", .fallback = 0, .high = 4095},
     {.key = "context_length", .need = Need::Required, .low = 1},
@@ -23,7 +23,7 @@ constexpr KeySpec kKeys[] = {
     {.key = "final_logit_softcapping", .type = KeyType::Real, .high = 0, .feature = "capped logits"},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kDecoderTensors[] = {
     {.pattern = "token_embd.weight", .shape = "width vocabulary", .part = Part::Model},
     {.pattern = "output.weight", .shape = "width vocabulary", .part = Part::Model, .need = Need::Optional},
     {.pattern = "output_norm.weight", .shape = "width", .part = Part::Model, .content = Content::Norm},
@@ -74,11 +74,11 @@ Result<uint32_t> read_vocabulary(const Hyper& hyper, const gguf::Checkpoint& che
 
 }  // namespace
 
-KeyTable decoder_keys() { return kKeys; }
-TensorTable decoder_tensors() { return kTensors; }
-TensorTable embedding_tensors() { return TensorTable(kTensors).first(2); }
-TensorTable output_norm_tensors() { return TensorTable(kTensors).subspan(2, 1); }
-TensorTable mix_norm_tensors() { return TensorTable(kTensors).last(1); }
+KeyTable decoder_keys() { return kDecoderKeys; }
+TensorTable decoder_tensors() { return kDecoderTensors; }
+TensorTable embedding_tensors() { return TensorTable(kDecoderTensors).first(2); }
+TensorTable output_norm_tensors() { return TensorTable(kDecoderTensors).subspan(2, 1); }
+TensorTable mix_norm_tensors() { return TensorTable(kDecoderTensors).last(1); }
 TensorTable head_bias_tensors() { return kHeadBias; }
 TensorTable feed_norm_tensors() { return kFeedNorm; }
 TensorTable post_attention_norm_tensors() { return kPostAttentionNorm; }

@@ -12,7 +12,7 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kDeepseek2Keys[] = {
     {.key = "rope.scaling.attn_factor",
      .type = KeyType::Real,
      .fallback = 1,
@@ -41,7 +41,7 @@ graph::ScoreKind default_score(const gguf::Checkpoint& checkpoint, uint32_t firs
   return biased ? graph::ScoreKind::Sigmoid : graph::ScoreKind::Softmax;
 }
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_deepseek2(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   const uint32_t leading = hyper.count("leading_dense_block_count");
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
@@ -66,11 +66,11 @@ const FamilyInfo& deepseek2_family() {
       .architecture = "deepseek2",
       .summary = "DeepSeek 2, 2 Lite, 3 and R1, Kimi K2, GLM-4.7 Flash",
       .pre_tokenizer = "deepseek-v3",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), latent_keys(), kKeys, dense_keys(), expert_count_keys(),
-               mixture_keys(), router_keys(), leading_dense_keys(), shared_count_keys()},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), latent_keys(), kDeepseek2Keys, dense_keys(),
+               expert_count_keys(), mixture_keys(), router_keys(), leading_dense_keys(), shared_count_keys()},
       .tensors = {decoder_tensors(), latent_tensors(), feed_norm_tensors(), dense_tensors(), mixture_tensors(),
                   optional_select_bias_tensors(), shared_expert_tensors()},
-      .configure = configure,
+      .configure = configure_deepseek2,
       .toy = {{"layers", 3},         {"width", 64},        {"heads", 4},         {"query_rank", 48},
               {"latent", 32},        {"latent_key", 48},   {"latent_value", 32}, {"rotated", 16},
               {"hidden", 128},       {"leading_dense", 1}, {"experts", 8},       {"used", 2},

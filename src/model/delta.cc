@@ -8,7 +8,7 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kDeltaKeys[] = {
     {.key = "ssm.conv_kernel", .need = Need::Required, .low = 1, .high = 64},
     {.key = "ssm.state_size", .need = Need::Required, .low = 1, .high = 65536},
     {.key = "ssm.group_count", .need = Need::Required, .low = 1, .high = 4096},
@@ -18,7 +18,7 @@ constexpr KeySpec kKeys[] = {
     {.key = "attention.recurrent_layers", .type = KeyType::Flags, .high = 1},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kDeltaTensors[] = {
     {.pattern = "blk.*.attn_qkv.weight", .shape = "width channels", .part = Part::Delta},
     {.pattern = "blk.*.attn_gate.weight", .shape = "width values", .part = Part::Delta},
     {.pattern = "blk.*.ssm_conv1d.weight", .shape = "taps channels", .part = Part::Delta, .content = Content::Taps},
@@ -42,8 +42,8 @@ constexpr float kLengthEps = 1e-12F;
 
 }  // namespace
 
-KeyTable delta_keys() { return kKeys; }
-TensorTable delta_tensors() { return kTensors; }
+KeyTable delta_keys() { return kDeltaKeys; }
+TensorTable delta_tensors() { return kDeltaTensors; }
 TensorTable separate_gate_tensors() { return kSeparateGates; }
 TensorTable joint_gate_tensors() { return kJointGates; }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "base/contains.h"
+
 namespace tw::model {
 
 namespace {
@@ -15,8 +17,6 @@ constexpr FormatMix kMixes[] = {
     {"Q5_K_M", gguf::Format::Q5_K, gguf::Format::Q6_K, gguf::Format::Q5_K},
     {"MXFP4_MOE", gguf::Format::Q8_0, gguf::Format::Q8_0, gguf::Format::MXFP4},
 };
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // Every row must be whole blocks; K-quants whose rows are not fall back as quantizers do.
 gguf::Format fitting(gguf::Format format, uint64_t row_length) {

@@ -7,12 +7,12 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kGemma2Keys[] = {
     {.key = "attn_logit_softcapping", .type = KeyType::Real, .fallback = 50, .low = 1e-3, .high = 1e6},
     {.key = "final_logit_softcapping", .type = KeyType::Real, .fallback = 30, .low = 1e-3, .high = 1e6},
 };
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_gemma2(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   return read_gemma(hyper, checkpoint, {.windows = {.size = 4096, .period = 2}, .large_layers = 46});
 }
 
@@ -23,9 +23,9 @@ const FamilyInfo& gemma2_family() {
       .architecture = "gemma2",
       .summary = "Gemma 2",
       .pre_tokenizer = "default",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys(), kGemma2Keys},
       .tensors = gemma_tensors(),
-      .configure = configure,
+      .configure = configure_gemma2,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

@@ -8,11 +8,11 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kGemma3Keys[] = {
     {.key = "final_logit_softcapping", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
 };
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_gemma3(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   return read_gemma(hyper, checkpoint,
                     {.windows = {.period = 6}, .window_base = 10000, .large_layers = 62, .head_norms = true});
 }
@@ -30,9 +30,9 @@ const FamilyInfo& gemma3_family() {
       .architecture = "gemma3",
       .summary = "Gemma 3",
       .pre_tokenizer = "default",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys(), kGemma3Keys},
       .tensors = tensors(),
-      .configure = configure,
+      .configure = configure_gemma3,
       .toy = {{"layers", 3},
               {"width", 64},
               {"heads", 4},

@@ -13,7 +13,7 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kGemma4Keys[] = {
     {.key = "final_logit_softcapping", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
     {.key = "attention.sliding_window", .need = Need::Required, .high = 1 << 30},
     {.key = "attention.sliding_window_pattern", .type = KeyType::Flags, .need = Need::Required, .high = 1},
@@ -26,7 +26,7 @@ constexpr KeySpec kKeys[] = {
     {.key = "rope.dimension_count_swa", .low = 2, .high = 65536},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kGemma4Tensors[] = {
     {.pattern = "blk.*.attn_q.weight", .shape = "width q", .part = Part::Attention},
     {.pattern = "blk.*.attn_q_norm.weight", .shape = "head", .part = Part::Attention, .content = Content::Norm},
     {.pattern = "blk.*.attn_k.weight", .shape = "width k", .part = Part::OwnCaches},
@@ -114,7 +114,7 @@ Result<void> read_feeds(const Hyper& hyper, Decoder& decoder) {
   return {};
 }
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_gemma4(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   out.post_mix_norm = "post_attention_norm";
   out.post_feed_norm = "post_ffw_norm";
@@ -154,10 +154,10 @@ const FamilyInfo& gemma4_family() {
       .summary = "Gemma 4",
       .pre_tokenizer = "default",
       .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys(), optional_expert_count_keys(),
-               mixture_keys(), layer_input_keys(), kKeys},
-      .tensors = {decoder_tensors(), layer_input_tensors(), kTensors, post_attention_norm_tensors(),
+               mixture_keys(), layer_input_keys(), kGemma4Keys},
+      .tensors = {decoder_tensors(), layer_input_tensors(), kGemma4Tensors, post_attention_norm_tensors(),
                   feed_norm_tensors(), post_feed_norm_tensors(), dense_tensors(), mixture_tensors(), paired_tensors()},
-      .configure = configure,
+      .configure = configure_gemma4,
       .toy = {{"layers", 4},        {"width", 64},        {"heads", 4},           {"kv_heads", 2},
               {"head", 32},         {"window_head", 16},  {"hidden", 128},        {"experts", 0},
               {"used", 0},          {"expert_hidden", 0}, {"window", 16},         {"full_interval", 2},

@@ -9,7 +9,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_glm4moe(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   out.feed_norm = "post_attention_norm";
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
@@ -41,7 +41,7 @@ const FamilyInfo& glm4moe_family() {
       .tensors = {decoder_tensors(), attention_tensors(), attention_bias_tensors(), optional_head_norm_tensors(),
                   post_attention_norm_tensors(), dense_tensors(), mixture_tensors(), select_bias_tensors(),
                   shared_expert_tensors()},
-      .configure = configure,
+      .configure = configure_glm4moe,
       .toy = {{"layers", 3},
               {"width", 64},
               {"heads", 4},

@@ -10,7 +10,7 @@ namespace {
 
 constexpr graph::MoeAct kClampedGate{graph::MoeAct::Kind::ClampedSwiGlu, 7.0F, 1.702F};
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_gpt_oss(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   out.feed_norm = "post_attention_norm";
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
@@ -43,7 +43,7 @@ const FamilyInfo& gpt_oss_family() {
                expert_count_keys(), mixture_keys()},
       .tensors = {decoder_tensors(), attention_tensors(), attention_bias_tensors(), attention_output_bias_tensors(),
                   sink_tensors(), post_attention_norm_tensors(), mixture_tensors(), expert_bias_tensors()},
-      .configure = configure,
+      .configure = configure_gpt_oss,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

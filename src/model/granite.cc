@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kGraniteKeys[] = {
     {.key = "embedding_scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
     {.key = "residual_scale", .type = KeyType::Real, .fallback = 0, .low = 0, .high = 1e6},
     {.key = "logit_scale", .type = KeyType::Real, .need = Need::Required, .low = 1e-6, .high = 1e6},
@@ -35,14 +35,14 @@ Result<Decoder> read_granite(const Hyper& hyper, const gguf::Checkpoint& checkpo
   return out;
 }
 
-Result<Decoder> configure_dense(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_granite_dense(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_granite(hyper, checkpoint));
   for (uint32_t layer = 0; layer < layer_count(hyper); ++layer)
     out.layers[layer].feed = DenseFeedForward{hyper.count("feed_forward_length", layer)};
   return out;
 }
 
-Result<Decoder> configure_mixture(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_granite_mixture(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_granite(hyper, checkpoint));
   for (uint32_t layer = 0; layer < layer_count(hyper); ++layer) {
     TW_TRY(MixtureFeedForward mixture, read_mixture(hyper, hyper.count("feed_forward_length", layer)));
@@ -59,10 +59,10 @@ const FamilyInfo& granite_family() {
       .architecture = "granite",
       .summary = "Granite 3",
       .pre_tokenizer = "refact",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), kGraniteKeys},
       .tensors = {decoder_tensors(), rope_divisor_tensors(), attention_tensors(), attention_bias_tensors(),
                   attention_output_bias_tensors(), feed_norm_tensors(), dense_tensors(), dense_bias_tensors()},
-      .configure = configure_dense,
+      .configure = configure_granite_dense,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},
@@ -85,10 +85,11 @@ const FamilyInfo& granitemoe_family() {
       .architecture = "granitemoe",
       .summary = "Granite 3 mixtures of experts",
       .pre_tokenizer = "refact",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), expert_count_keys(), mixture_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), expert_count_keys(), mixture_keys(),
+               kGraniteKeys},
       .tensors = {decoder_tensors(), rope_divisor_tensors(), attention_tensors(), attention_bias_tensors(),
                   attention_output_bias_tensors(), feed_norm_tensors(), mixture_tensors(), shared_expert_tensors()},
-      .configure = configure_mixture,
+      .configure = configure_granite_mixture,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

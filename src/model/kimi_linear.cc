@@ -7,12 +7,12 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kKimiLinearKeys[] = {
     // 0: a delta net.
     {.key = "attention.head_count_kv", .type = KeyType::PerLayer, .need = Need::Required, .low = 0, .high = 4096},
 };
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_kimi_linear(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
   TW_TRY(MixtureFeedForward mixture, read_mixture(hyper, hidden, {.score = graph::ScoreKind::Sigmoid}));
@@ -42,11 +42,12 @@ const FamilyInfo& kimi_linear_family() {
       .architecture = "kimi-linear",
       .summary = "Kimi Linear",
       .pre_tokenizer = "kimi-k2",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), latent_keys(), channel_delta_keys(), kKeys, dense_keys(),
-               expert_count_keys(), mixture_keys(), router_keys(), leading_dense_keys(), shared_count_keys()},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), latent_keys(), channel_delta_keys(), kKimiLinearKeys,
+               dense_keys(), expert_count_keys(), mixture_keys(), router_keys(), leading_dense_keys(),
+               shared_count_keys()},
       .tensors = {decoder_tensors(), latent_tensors(), channel_delta_tensors(), feed_norm_tensors(), dense_tensors(),
                   mixture_tensors(), select_bias_tensors(), shared_expert_tensors()},
-      .configure = configure,
+      .configure = configure_kimi_linear,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

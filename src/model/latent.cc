@@ -12,7 +12,7 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kLatentKeys[] = {
     {.key = "attention.kv_lora_rank", .need = Need::Required, .low = 1, .high = 65536},
     {.key = "attention.q_lora_rank", .high = 65536},
     {.key = "attention.key_length_mla", .low = 2, .high = 65536},
@@ -20,7 +20,7 @@ constexpr KeySpec kKeys[] = {
     {.key = "rope.dimension_count", .need = Need::Required, .low = 2, .high = 65536},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kLatentTensors[] = {
     {.pattern = "blk.*.attn_q.weight", .shape = "width q", .part = Part::LatentQuery},
     {.pattern = "blk.*.attn_q_a.weight", .shape = "width query_rank", .part = Part::LatentLowQuery},
     {.pattern = "blk.*.attn_q_a_norm.weight",
@@ -38,8 +38,8 @@ constexpr TensorSpec kTensors[] = {
 
 }  // namespace
 
-KeyTable latent_keys() { return kKeys; }
-TensorTable latent_tensors() { return kTensors; }
+KeyTable latent_keys() { return kLatentKeys; }
+TensorTable latent_tensors() { return kLatentTensors; }
 
 Result<LatentAttention> read_latent(const Hyper& hyper, const gguf::Checkpoint& checkpoint, uint32_t layer) {
   const auto either = [&](std::string_view key, std::string_view otherwise) {

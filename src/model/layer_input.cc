@@ -10,11 +10,11 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kLayerInputKeys[] = {
     {.key = "embedding_length_per_layer_input", .fallback = 0, .high = 65536},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kLayerInputTensors[] = {
     {.pattern = "per_layer_token_embd.weight", .shape = "layer_inputs vocabulary", .part = Part::ModelInputs},
     {.pattern = "per_layer_model_proj.weight", .shape = "width layer_inputs", .part = Part::ModelInputs},
     {.pattern = "per_layer_proj_norm.weight",
@@ -31,8 +31,8 @@ float inverse_root(double value) { return static_cast<float>(1 / std::sqrt(value
 
 }  // namespace
 
-KeyTable layer_input_keys() { return kKeys; }
-TensorTable layer_input_tensors() { return kTensors; }
+KeyTable layer_input_keys() { return kLayerInputKeys; }
+TensorTable layer_input_tensors() { return kLayerInputTensors; }
 
 LayerInputs read_layer_inputs(const Hyper& hyper, uint32_t layers) {
   return {.width = hyper.count("embedding_length_per_layer_input"),

@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kLfm2Keys[] = {
     // 0: a layer of short convolution.
     {.key = "attention.head_count_kv", .type = KeyType::PerLayer, .need = Need::Required, .low = 0, .high = 4096},
 };
@@ -33,14 +33,14 @@ Result<Decoder> read_lfm2(const Hyper& hyper, const gguf::Checkpoint& checkpoint
   return out;
 }
 
-Result<Decoder> configure_dense(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_lfm2_dense(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_lfm2(hyper, checkpoint));
   for (uint32_t layer = 0; layer < layer_count(hyper); ++layer)
     out.layers[layer].feed = DenseFeedForward{hyper.count("feed_forward_length", layer)};
   return out;
 }
 
-Result<Decoder> configure_mixture(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_lfm2_mixture(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_lfm2(hyper, checkpoint));
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
   TW_TRY(const MixtureFeedForward mixture, read_mixture(hyper, hidden, {.score = graph::ScoreKind::Sigmoid}));
@@ -71,9 +71,9 @@ const FamilyInfo& lfm2_family() {
       .architecture = "lfm2",
       .summary = "LFM2",
       .pre_tokenizer = "lfm2",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), short_conv_keys(), dense_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), short_conv_keys(), dense_keys(), kLfm2Keys},
       .tensors = common_tensors(),
-      .configure = configure_dense,
+      .configure = configure_lfm2_dense,
       .toy = {{"layers", 3},
               {"width", 64},
               {"heads", 4},
@@ -96,9 +96,9 @@ const FamilyInfo& lfm2moe_family() {
       .summary = "LFM2 mixtures of experts",
       .pre_tokenizer = "lfm2",
       .keys = {decoder_keys(), attention_keys(), rope_keys(), short_conv_keys(), dense_keys(), expert_count_keys(),
-               mixture_keys(), router_keys(), leading_dense_keys(), kKeys},
+               mixture_keys(), router_keys(), leading_dense_keys(), kLfm2Keys},
       .tensors = mixture_family_tensors(),
-      .configure = configure_mixture,
+      .configure = configure_lfm2_mixture,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

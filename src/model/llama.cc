@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_llama(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   for (uint32_t layer = 0; layer < layer_count(hyper); ++layer) {
     TW_TRY(Attention attention, read_attention(hyper, layer));
@@ -36,7 +36,7 @@ const FamilyInfo& llama_family() {
       .tensors = {decoder_tensors(), rope_divisor_tensors(), attention_tensors(), attention_bias_tensors(),
                   attention_output_bias_tensors(), feed_norm_tensors(), dense_tensors(), dense_bias_tensors(),
                   mixture_tensors()},
-      .configure = configure,
+      .configure = configure_llama,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

@@ -15,7 +15,7 @@ constexpr uint32_t kChunk = 8192;
 constexpr uint32_t kPeriod = 4;
 constexpr double kTemperatureScale = 0.1;
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kLlama4Keys[] = {
     {.key = "interleave_moe_layer_step", .need = Need::Required, .low = 1, .high = 4096},
     {.key = "attention.sliding_window",
      .fallback = kChunk,
@@ -60,7 +60,7 @@ Attention whole(Attention attention) {
   return attention;
 }
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_llama4(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
   TW_TRY(MixtureFeedForward mixture,
@@ -92,10 +92,11 @@ const FamilyInfo& llama4_family() {
       .architecture = "llama4",
       .summary = "Llama 4",
       .pre_tokenizer = "llama4",
-      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), expert_count_keys(), mixture_keys(), kKeys},
+      .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), expert_count_keys(), mixture_keys(),
+               kLlama4Keys},
       .tensors = {decoder_tensors(), rope_divisor_tensors(), attention_tensors(), feed_norm_tensors(), dense_tensors(),
                   mixture_tensors(), shared_expert_tensors()},
-      .configure = configure,
+      .configure = configure_llama4,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

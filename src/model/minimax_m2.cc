@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_minimax_m2(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
   TW_TRY(const MixtureFeedForward mixture, read_mixture(hyper, hidden, {.score = graph::ScoreKind::Sigmoid}));
@@ -32,7 +32,7 @@ const FamilyInfo& minimax_m2_family() {
                mixture_keys(), router_keys()},
       .tensors = {decoder_tensors(), attention_tensors(), row_norm_tensors(), feed_norm_tensors(), mixture_tensors(),
                   select_bias_tensors()},
-      .configure = configure,
+      .configure = configure_minimax_m2,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal_of(const ToyFile& file) {
+std::string answer_to(const ToyFile& file) {
   const std::vector<std::byte> bytes = file.bytes();
   auto checkpoint = gguf::Checkpoint::parse(bytes, "toy.gguf");
   if (!checkpoint) return to_text(checkpoint.refusal());
@@ -22,7 +22,7 @@ std::string refusal_of(const ToyFile& file) {
 std::string refusal_with(std::string_view architecture, const std::string& key, gguf::Value value) {
   ToyFile file = toy_file(architecture);
   file.set_key(fmt::format("{}.{}", architecture, key), std::move(value));
-  return refusal_of(file);
+  return answer_to(file);
 }
 
 TEST(MixtureRefusal, GroupsMustDivideTheExperts) {
@@ -36,7 +36,7 @@ TEST(MixtureRefusal, TheGroupsKeptMustHoldTheExpertsUsed) {
   ToyFile file = toy_file("deepseek2");
   file.set_key("deepseek2.expert_used_count", gguf::value_u32(3));
   file.set_key("deepseek2.expert_group_used_count", gguf::value_u32(1));
-  EXPECT_THAT(refusal_of(file), HasSubstr("is 1 of 4 groups, which leaves 2 experts to choose 3 from"));
+  EXPECT_THAT(answer_to(file), HasSubstr("is 1 of 4 groups, which leaves 2 experts to choose 3 from"));
 }
 
 TEST(MixtureRefusal, MoreExpertsUsedThanThereAre) {
@@ -54,7 +54,7 @@ TEST(MixtureRefusal, ASharedExpertWiderThanSupported) {
   ToyFile file = toy_file("kimi-linear");
   file.set_key("kimi-linear.expert_shared_count", gguf::value_u32(4096));
   file.set_key("kimi-linear.expert_feed_forward_length", gguf::value_u32(1 << 28));
-  EXPECT_THAT(refusal_of(file), HasSubstr("makes a shared expert 1099511627776 wide"));
+  EXPECT_THAT(answer_to(file), HasSubstr("makes a shared expert 1099511627776 wide"));
 }
 
 TEST(LatentRefusal, TheSharedKeyPartMustLeaveSomeOfTheHead) {
@@ -66,28 +66,28 @@ TEST(LatentRefusal, AHeadWithoutAWidthIsNamed) {
   ToyFile file = toy_file("deepseek2");
   file.drop_key("deepseek2.value_length");
   file.drop_key("deepseek2.attention.value_length_mla");
-  EXPECT_THAT(refusal_of(file), HasSubstr("deepseek2.attention.value_length"));
+  EXPECT_THAT(answer_to(file), HasSubstr("deepseek2.attention.value_length"));
 }
 
 TEST(LatentRefusal, YarnMustSayItsMagnitude) {
   ToyFile file = toy_file("deepseek2");
   file.set_key("deepseek2.rope.scaling.type", gguf::value_string("yarn"));
   file.set_key("deepseek2.rope.scaling.factor", gguf::value_f32(4));
-  EXPECT_THAT(refusal_of(file), HasSubstr("yarn_log_multiplier"));
+  EXPECT_THAT(answer_to(file), HasSubstr("yarn_log_multiplier"));
   file.set_key("deepseek2.rope.scaling.yarn_log_multiplier", gguf::value_f32(0.1F));
-  EXPECT_EQ(refusal_of(file), "loaded");
+  EXPECT_EQ(answer_to(file), "loaded");
 }
 
 TEST(LatentRefusal, KeysAndValuesStoredBothWaysHaveNoUse) {
   ToyFile file = toy_file("deepseek2");
   file.add_tensor("blk.0.attn_kv_b.weight", gguf::Format::F32, {32, 256});
-  EXPECT_THAT(refusal_of(file), HasSubstr("blk.0.attn_"));
+  EXPECT_THAT(answer_to(file), HasSubstr("blk.0.attn_"));
 }
 
 TEST(ChunkedRefusal, OddHeadsCannotBeStretchedByPairs) {
   ToyFile file = toy_file("llama4");
   file.set_key("llama4.attention.key_length", gguf::value_u32(31));
-  EXPECT_THAT(refusal_of(file), HasSubstr("llama4.attention.key_length: is 31; expected an even number"));
+  EXPECT_THAT(answer_to(file), HasSubstr("llama4.attention.key_length: is 31; expected an even number"));
 }
 
 TEST(ChunkedRefusal, AnotherWindowIsUnsupported) {

@@ -8,7 +8,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_olmo2(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   out.mix_norm = {};
   out.post_mix_norm = "post_attention_norm";
@@ -37,7 +37,7 @@ const FamilyInfo& olmo2_family() {
       .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys(), window_keys()},
       .tensors = {embedding_tensors(), output_norm_tensors(), attention_tensors(), attention_bias_tensors(),
                   row_norm_tensors(), post_attention_norm_tensors(), post_feed_norm_tensors(), dense_tensors()},
-      .configure = configure,
+      .configure = configure_olmo2,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

@@ -10,7 +10,7 @@ using graph::TensorId;
 
 namespace {
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kPairedFeedForwardTensors[] = {
     {.pattern = "blk.*.pre_ffw_norm_2.weight", .shape = "width", .part = Part::Mixture, .content = Content::Norm},
     {.pattern = "blk.*.post_ffw_norm_1.weight", .shape = "width", .part = Part::Mixture, .content = Content::Norm},
     {.pattern = "blk.*.post_ffw_norm_2.weight", .shape = "width", .part = Part::Mixture, .content = Content::Norm},
@@ -46,7 +46,7 @@ void place_router(Placer& placer, const std::string& block, uint32_t width) {
 
 }  // namespace
 
-TensorTable paired_tensors() { return kTensors; }
+TensorTable paired_tensors() { return kPairedFeedForwardTensors; }
 
 std::vector<Part> PairedFeedForward::parts() const { return {Part::Dense, Part::Mixture}; }
 

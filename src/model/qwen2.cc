@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_qwen2(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   for (uint32_t layer = 0; layer < layer_count(hyper); ++layer) {
     TW_TRY(Attention attention, read_attention(hyper, layer));
@@ -28,7 +28,7 @@ const FamilyInfo& qwen2_family() {
       .keys = {decoder_keys(), attention_keys(), rope_keys(), dense_keys()},
       .tensors = {decoder_tensors(), head_bias_tensors(), attention_tensors(), attention_bias_tensors(),
                   feed_norm_tensors(), dense_tensors()},
-      .configure = configure,
+      .configure = configure_qwen2,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_qwen35(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   return read_hybrid(hyper, checkpoint, {.sectioned_rope = true});
 }
 
@@ -21,7 +21,7 @@ const FamilyInfo& qwen35_family() {
       .keys = {decoder_keys(), attention_keys(), rope_keys(), section_keys(), delta_keys(), dense_keys()},
       .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
                   head_norm_tensors(), delta_tensors(), separate_gate_tensors(), dense_tensors()},
-      .configure = configure,
+      .configure = configure_qwen35,
       .toy = {{"layers", 4},
               {"width", 64},
               {"heads", 4},

@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_qwen35moe(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   return read_hybrid(hyper, checkpoint, {.sectioned_rope = true, .mixture = true});
 }
 
@@ -23,7 +23,7 @@ const FamilyInfo& qwen35moe_family() {
       .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
                   head_norm_tensors(), delta_tensors(), separate_gate_tensors(), mixture_tensors(),
                   shared_expert_tensors(), shared_expert_gate_tensors()},
-      .configure = configure,
+      .configure = configure_qwen35moe,
       .toy =
           {{"layers", 4},         {"width", 64},          {"heads", 4},        {"kv_heads", 2},   {"head", 32},
            {"rotated", 16},       {"hidden", 128},        {"interval", 4},     {"taps", 4},       {"key_heads", 2},

@@ -7,7 +7,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_qwen3moe(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   TW_TRY(Decoder out, read_decoder(hyper, checkpoint));
   TW_TRY(const uint32_t hidden, read_expert_hidden(hyper));
   TW_TRY(const MixtureFeedForward mixture, read_mixture(hyper, hidden));
@@ -32,7 +32,7 @@ const FamilyInfo& qwen3moe_family() {
                mixture_keys()},
       .tensors = {decoder_tensors(), attention_tensors(), attention_bias_tensors(), head_norm_tensors(),
                   feed_norm_tensors(), mixture_tensors()},
-      .configure = configure,
+      .configure = configure_qwen3moe,
       .toy = {{"layers", 2},
               {"width", 64},
               {"heads", 4},

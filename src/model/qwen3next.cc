@@ -10,7 +10,7 @@ namespace tw::model {
 
 namespace {
 
-Result<Decoder> configure(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
+Result<Decoder> configure_qwen3next(const Hyper& hyper, const gguf::Checkpoint& checkpoint) {
   constexpr std::string_view kLegacy = "blk.0.ssm_in.weight";
   if (checkpoint.find_tensor(kLegacy) != nullptr)
     return refuse(RefusalKind::Unsupported, fmt::format("{}: tensor {}", checkpoint.label(), kLegacy),
@@ -32,7 +32,7 @@ const FamilyInfo& qwen3next_family() {
       .tensors = {decoder_tensors(), post_attention_norm_tensors(), attention_tensors(), attention_bias_tensors(),
                   head_norm_tensors(), delta_tensors(), joint_gate_tensors(), mixture_tensors(),
                   shared_expert_tensors(), shared_expert_gate_tensors()},
-      .configure = configure,
+      .configure = configure_qwen3next,
       .toy =
           {{"layers", 4},         {"width", 64},          {"heads", 4},        {"kv_heads", 2},   {"head", 32},
            {"rotated", 16},       {"hidden", 128},        {"interval", 4},     {"taps", 4},       {"key_heads", 2},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/contains.h"
 #include "base/interrupt.h"
 #include "gguf/writer.h"
 #include "model/format_mix.h"
@@ -14,8 +15,6 @@ namespace tw::model {
 namespace {
 
 bool can_quantize(gguf::Format format) { return gguf::info(format).quantizes; }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // Parts of names of two-dimensional tensors that are no matrices of a product in quantized form, or that the choice of
 // experts is too sensitive to.

@@ -8,11 +8,11 @@ using graph::TensorId;
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kShortConvKeys[] = {
     {.key = "shortconv.l_cache", .need = Need::Required, .low = 1, .high = 64},
 };
 
-constexpr TensorSpec kTensors[] = {
+constexpr TensorSpec kShortConvTensors[] = {
     {.pattern = "blk.*.shortconv.in_proj.weight", .shape = "width three_channels", .part = Part::ShortConv},
     {.pattern = "blk.*.shortconv.conv.weight",
      .shape = "taps channels",
@@ -23,8 +23,8 @@ constexpr TensorSpec kTensors[] = {
 
 }  // namespace
 
-KeyTable short_conv_keys() { return kKeys; }
-TensorTable short_conv_tensors() { return kTensors; }
+KeyTable short_conv_keys() { return kShortConvKeys; }
+TensorTable short_conv_tensors() { return kShortConvTensors; }
 
 ShortConv read_short_conv(const Hyper& hyper) {
   return {.channels = hyper.count("embedding_length"), .taps = hyper.count("shortconv.l_cache")};

@@ -4,7 +4,7 @@ namespace tw::model {
 
 namespace {
 
-constexpr KeySpec kKeys[] = {
+constexpr KeySpec kWindowKeys[] = {
     {.key = "attention.sliding_window", .fallback = 0, .high = 1 << 30},
     {.key = "attention.sliding_window_pattern", .type = KeyType::Pattern, .fallback = 0, .high = 4096},
     {.key = "rope.freq_base_swa", .type = KeyType::Real, .fallback = 0, .low = 1.0009765625, .high = 1e15},
@@ -12,7 +12,7 @@ constexpr KeySpec kKeys[] = {
 
 }  // namespace
 
-KeyTable window_keys() { return kKeys; }
+KeyTable window_keys() { return kWindowKeys; }
 
 std::vector<graph::Window> read_windows(const Hyper& hyper, uint32_t layers, const WindowDefaults& defaults) {
   const bool given = hyper.has("attention.sliding_window");

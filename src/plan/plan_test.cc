@@ -124,7 +124,7 @@ Authored delta_step(uint32_t m, uint32_t width) {
   a.graph = std::move(b).finish();
   return a;
 }
-Delta& delta_of(Schedule& schedule) {
+Delta& only_delta(Schedule& schedule) {
   for (Planned& planned : schedule.launches) {
     if (auto* delta = std::get_if<Delta>(&planned.launch)) return *delta;
   }
@@ -148,9 +148,9 @@ TEST(Plan, FastDeltaTakesChunksWhereItsOrderIsDefined) {
     auto schedule = delta_step(c.rows, c.width).plan(knobs);
     ASSERT_TRUE(schedule) << to_text(schedule.refusal());
     EXPECT_EQ(schedule->order, c.order);
-    EXPECT_EQ(delta_of(*schedule).chunk, c.chunk) << c.rows << " rows of " << c.width;
+    EXPECT_EQ(only_delta(*schedule).chunk, c.chunk) << c.rows << " rows of " << c.width;
     EXPECT_THAT(codes(verify(*schedule)), testing::IsEmpty());
-    delta_of(*schedule).chunk = c.chunk ? std::nullopt : std::optional(32U);
+    only_delta(*schedule).chunk = c.chunk ? std::nullopt : std::optional(32U);
     EXPECT_THAT(codes(verify(*schedule)), testing::ElementsAre("S12"));
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/round.h"
+
 namespace tw::plan {
 
 namespace {
@@ -14,8 +16,6 @@ constexpr uint64_t kSegment = 64;
 constexpr uint64_t kAttentionChunk = 128;
 // Rows up to which an attention shares out the chunks of its cache instead of tiles of rows.
 constexpr uint64_t kFewRows = 8;
-
-uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // The launch that runs inside: a fold's first, to the end.
 Launch& inner(Launch& launch) {

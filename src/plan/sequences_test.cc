@@ -174,7 +174,7 @@ TEST(Cost, OneTableSetByManyRowsIsLookedAtOnce) {
 
 // ---- the verifier ----
 
-std::set<std::string> codes(const Schedule& schedule) {
+std::set<std::string> codes_of(const Schedule& schedule) {
   std::set<std::string> all;
   for (const Finding& finding : verify(schedule)) all.insert(finding.code);
   return all;
@@ -207,35 +207,35 @@ Schedule placed(Schedule schedule) {
 TEST(SequencesVerified, AMergedScheduleHasNoFinding) {
   Batch s = attending();
   EXPECT_EQ(merge_sequences(s.schedule).merged, 3u);
-  EXPECT_EQ(codes(placed(s.schedule)), std::set<std::string>{});
+  EXPECT_EQ(codes_of(placed(s.schedule)), std::set<std::string>{});
 }
 
 TEST(SequencesVerified, ACacheThatIsFilledAfterItsAttentionIsFound) {
   Batch s = attending();
   merge_sequences(s.schedule);
   std::rotate(s.schedule.launches.begin(), s.schedule.launches.begin() + 2, s.schedule.launches.end());
-  EXPECT_EQ(codes(placed(s.schedule)), std::set<std::string>{"S5"});
+  EXPECT_EQ(codes_of(placed(s.schedule)), std::set<std::string>{"S5"});
 
   Batch apart = attending();
   merge_sequences(apart.schedule);
   Schedule one = attending().schedule;  // the second sequence's cache only, in the arrays of all
   one.buffers = apart.schedule.buffers;
   std::rotate(one.launches.begin() + 3, one.launches.begin() + 5, one.launches.end());
-  EXPECT_EQ(codes(placed(one)), std::set<std::string>{"S5"});
+  EXPECT_EQ(codes_of(placed(one)), std::set<std::string>{"S5"});
 }
 
 TEST(SequencesVerified, RowsThatAreNotOneASequenceAreFound) {
   Batch s = attending();
   merge_sequences(s.schedule);
   s.at("keys_s").sequences = 3;
-  EXPECT_EQ(codes(placed(s.schedule)), std::set<std::string>{"S0"});
+  EXPECT_EQ(codes_of(placed(s.schedule)), std::set<std::string>{"S0"});
 }
 
 TEST(SequencesVerified, AnAliasOfTwoSequencesStatesIsFound) {
   Batch s = attending();
   merge_sequences(s.schedule);
   s.alias("both", s.find("keys_s"), 310, 20);
-  EXPECT_EQ(codes(placed(s.schedule)), std::set<std::string>{"S8"});
+  EXPECT_EQ(codes_of(placed(s.schedule)), std::set<std::string>{"S8"});
 }
 
 TEST(SequencesVerified, ArraysOfABatchHaveNoPlaceInADecodeStep) {

@@ -22,13 +22,13 @@ constexpr uint32_t kContext = 1400;
 constexpr uint32_t kSlots = 7;
 
 // Everything that a run leaves behind.
-struct Outcome {
+struct Step {
   std::vector<float> logits;
   std::vector<std::vector<std::byte>> states;  // of each slot
 
   void add(std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); }
   // Bit for bit.
-  [[nodiscard]] bool same(const Outcome& other) const {
+  [[nodiscard]] bool same(const Step& other) const {
     return logits.size() == other.logits.size() && states == other.states &&
            std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
   }
@@ -57,9 +57,9 @@ T check(Result<T> result) {
 
 // Slot 0 takes chunks of every size and single tokens between; then batches of 2 and of 5 over slots of different
 // lengths.
-Outcome run(Engine& engine) {
+Step run(Engine& engine) {
   const uint32_t vocabulary = engine.facts().vocabulary;
-  Outcome out;
+  Step out;
   for (const uint32_t rows : {2U, 16U, 1U, 17U, 64U, 1U, 512U, 1U}) {
     out.add(check(engine.extend(0, tokens(vocabulary, rows, rows))));
   }
@@ -77,7 +77,7 @@ Outcome run(Engine& engine) {
   return out;
 }
 
-EngineOptions options_of(lane::Numerics numerics, std::vector<std::string> held) {
+EngineOptions options_holding(lane::Numerics numerics, std::vector<std::string> held) {
   EngineOptions options;
   options.numerics = numerics;
   options.context = kContext;
@@ -102,15 +102,15 @@ bool fired(const Engine& engine, const std::string& rule) {
 }
 
 void expect_matrix(const gguf::Checkpoint& checkpoint, lane::Numerics numerics) {
-  const auto fused = check(Engine::open(checkpoint, options_of(numerics, {})));
-  const Outcome expected = run(*fused);
+  const auto fused = check(Engine::open(checkpoint, options_holding(numerics, {})));
+  const Step expected = run(*fused);
   for (const std::string& rule : all_names()) {
     if (!fired(*fused, rule)) continue;
-    const auto engine = check(Engine::open(checkpoint, options_of(numerics, {rule})));
+    const auto engine = check(Engine::open(checkpoint, options_holding(numerics, {rule})));
     EXPECT_FALSE(fired(*engine, rule)) << rule;
     EXPECT_TRUE(run(*engine).same(expected)) << "without " << rule;
   }
-  const auto lifted = check(Engine::open(checkpoint, options_of(numerics, all_names())));
+  const auto lifted = check(Engine::open(checkpoint, options_holding(numerics, all_names())));
   for (const Form& form : forms()) EXPECT_TRUE(check(lifted->schedule(form)).fusions.empty());
   EXPECT_TRUE(run(*lifted).same(expected)) << "without any rule";
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/expect_good.h"
 #include "spatial/issue.h"
 #include "spatial/sizing.h"
 #include "spatial/testing.h"
@@ -13,15 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Program good(Result<Program> section) {
-  EXPECT_TRUE(section.ok()) << to_text(section.refusal());
-  return section.ok() ? std::move(*section) : Program{};
-}
-
-const Target kToy = testing::shipped_target("toy_square");
-
 TEST(Builder, WritesAFlatAdd) {
-  const Program add = good(testing::flat_add(kToy, 7));
+  const Program add = good(testing::flat_add(testing::toy_square(), 7));
   EXPECT_EQ(add.name, "add_7");
   EXPECT_EQ(add.target, "toy_square");
   ASSERT_EQ(add.stages.size(), 4U);
@@ -36,7 +30,7 @@ TEST(Builder, WritesAFlatAdd) {
 }
 
 TEST(Builder, RefusesAPageAboveTheAccumulator) {
-  const Result<Program> wide = testing::flat_add(kToy, 9);
+  const Result<Program> wide = testing::flat_add(testing::toy_square(), 9);
   ASSERT_FALSE(wide.ok());
   EXPECT_EQ(wide.refusal().kind, RefusalKind::TooLarge);
   EXPECT_EQ(wide.refusal().subject, "c");
@@ -44,7 +38,7 @@ TEST(Builder, RefusesAPageAboveTheAccumulator) {
 }
 
 TEST(Builder, RefusesAMissingDatapathByName) {
-  Target integers = kToy;
+  Target integers = testing::toy_square();
   integers.name = "integers";
   integers.real_element.reset();
   const Result<Program> add = testing::flat_add(integers, 4);
@@ -56,7 +50,7 @@ TEST(Builder, RefusesAMissingDatapathByName) {
 }
 
 TEST(Builder, RefusesAMissingCapabilityByName) {
-  Target plain = kToy;
+  Target plain = testing::toy_square();
   plain.capabilities.erase(Capability::IndirectTiles);
   const Result<Program> gather = testing::tile_gather(plain, 5);
   ASSERT_FALSE(gather.ok());
@@ -64,14 +58,14 @@ TEST(Builder, RefusesAMissingCapabilityByName) {
 }
 
 TEST(Builder, AnIndirectLoadReadsItsIndexPage) {
-  const Program gather = good(testing::tile_gather(kToy, 5));
+  const Program gather = good(testing::tile_gather(testing::toy_square(), 5));
   const Stage& load = gather.stages[2];
   EXPECT_EQ(load.ins, std::vector{BufferId{1}});
   EXPECT_EQ(gather.edges[1], (Edge{StageId{1}, BufferId{1}, StageId{2}}));
 }
 
 TEST(Builder, AFoldIssuesByLevelAndNamedVariable) {
-  const Program fold = good(testing::row_sum_fold(kToy, 5, true));
+  const Program fold = good(testing::row_sum_fold(testing::toy_square(), 5, true));
   const Issue once{}, each{.per_block = true};
   const std::vector<Issue> want{once, each, each, each, once, once};
   for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(runs(fold, fold.stages[i]), want[i]) << fold.stages[i].name;
@@ -85,7 +79,7 @@ TEST(Builder, AFoldIssuesByLevelAndNamedVariable) {
 }
 
 TEST(Builder, ATileProductPushesAfterTheLastBlock) {
-  const Program product = good(testing::streamed_product(kToy, 2, 3, 4));
+  const Program product = good(testing::streamed_product(testing::toy_square(), 2, 3, 4));
   EXPECT_TRUE(runs(product, product.stages[2]).per_block);
   EXPECT_FALSE(pushes(product, product.stages[2]).per_block);
   EXPECT_EQ(runs(product, product.stages[0]).times(product.work.plan, 4), 4U);
@@ -114,7 +108,7 @@ TEST(Sizing, PagedTakesOnePageExactlyWhenTwoDoNotFit) {
       return std::move(b).finish({.name = "copy_8", .items = one_item(2), .claim = exact()});
     };
   };
-  Target target = kToy;
+  Target target = testing::toy_square();
   target.local_bytes = 512;  // two buffers of two pages of two tiles of 64 bytes
   EXPECT_EQ(footprint(good(paged(target, build(target)))), 512U);
   target.local_bytes = 511;
@@ -126,12 +120,12 @@ TEST(Sizing, PagedTakesOnePageExactlyWhenTwoDoNotFit) {
 }
 
 TEST(Sizing, AFootprintThatNoNumberHoldsFitsNowhere) {
-  Program add = good(testing::flat_add(kToy, 7));
+  Program add = good(testing::flat_add(testing::toy_square(), 7));
   add.tile = {1024, 1024};
   add.buffers.resize(2);
   for (Buffer& buffer : add.buffers) buffer = {buffer.name, 1U << 24, 1U << 16, Precision::I64, buffer.kind};
   EXPECT_EQ(footprint(add), ~uint64_t{0});  // twice 2^63 bytes
-  EXPECT_FALSE(fits(add, kToy));
+  EXPECT_FALSE(fits(add, testing::toy_square()));
 }
 
 }  // namespace

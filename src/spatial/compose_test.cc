@@ -12,8 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Target kToy = testing::shipped_target("toy_square");
-
 struct Use {
   std::string name;
   TensorRole role = TensorRole::Input;
@@ -26,8 +24,8 @@ struct Use {
 Program section(std::string name, const std::vector<Use>& uses) {
   Program p;
   p.name = std::move(name);
-  p.target = kToy.name;
-  p.tile = kToy.tile;
+  p.target = testing::toy_square().name;
+  p.tile = testing::toy_square().tile;
   for (const Use& use : uses) p.tensors.push_back({use.name, use.role, use.rows, use.cols, Precision::Bf16, use.init});
   return p;
 }
@@ -35,7 +33,7 @@ Program section(std::string name, const std::vector<Use>& uses) {
 constexpr TensorRole kIn = TensorRole::Input, kOut = TensorRole::Output, kState = TensorRole::State,
                      kParam = TensorRole::Param;
 
-Composition good(std::vector<Program> sections, std::vector<std::string> outputs = {}) {
+Composition composed(std::vector<Program> sections, std::vector<std::string> outputs = {}) {
   Result<Composition> step = compose(std::move(sections), {"step", std::move(outputs)});
   EXPECT_TRUE(step.ok()) << to_text(step.refusal());
   return step.ok() ? std::move(*step) : Composition{};
@@ -49,9 +47,9 @@ std::string roles(const Composition& step) {
 }
 
 TEST(Compose, UnifiesByNameAndDecidesRoles) {
-  const Composition step = good({section("up", {{"x", kIn, GivenInit{}}, {"w", kIn, GivenInit{}}, {"h", kOut}}),
-                                 section("down", {{"h", kIn}, {"w", kParam, GivenInit{}}, {"y", kOut}}),
-                                 section("cache", {{"y", kIn}, {"k", kState, ZeroInit{}}})});
+  const Composition step = composed({section("up", {{"x", kIn, GivenInit{}}, {"w", kIn, GivenInit{}}, {"h", kOut}}),
+                                     section("down", {{"h", kIn}, {"w", kParam, GivenInit{}}, {"y", kOut}}),
+                                     section("cache", {{"y", kIn}, {"k", kState, ZeroInit{}}})});
   EXPECT_EQ(roles(step), "x/0 input\nw/0 param\nh/0 activation\ny/0 activation\nk/0 state\n");
   EXPECT_EQ(step.sections[0].storages[2], step.sections[1].storages[0]);
   EXPECT_TRUE(step.carried.empty());  // in place: the storage is its own successor
@@ -60,16 +58,17 @@ TEST(Compose, UnifiesByNameAndDecidesRoles) {
 TEST(Compose, WhatNobodyReadsOrIsAskedForIsAnOutput) {
   const std::vector<Program> sections{section("one", {{"x", kIn, GivenInit{}}, {"h", kOut}}),
                                       section("two", {{"h", kIn}, {"y", kOut}})};
-  EXPECT_EQ(roles(good(sections)), "x/0 input\nh/0 activation\ny/0 output\n");
-  EXPECT_EQ(roles(good(sections, {"h"})), "x/0 input\nh/0 output\ny/0 output\n");
+  EXPECT_EQ(roles(composed(sections)), "x/0 input\nh/0 activation\ny/0 output\n");
+  EXPECT_EQ(roles(composed(sections, {"h"})), "x/0 input\nh/0 output\ny/0 output\n");
   const Result<Composition> wrong = compose(sections, {"step", {"z"}});
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(to_text(wrong.refusal()), "z: is an output of step that no section produces");
 }
 
 TEST(Compose, ASectionThatRewritesATensorReadsTheVersionBefore) {
-  const Composition step = good({section("shift", {{"ring", kIn, ZeroInit{}}, {"x", kIn, GivenInit{}}, {"ring", kOut}}),
-                                 section("taps", {{"ring", kIn}, {"y", kOut}})});
+  const Composition step =
+      composed({section("shift", {{"ring", kIn, ZeroInit{}}, {"x", kIn, GivenInit{}}, {"ring", kOut}}),
+                section("taps", {{"ring", kIn}, {"y", kOut}})});
   EXPECT_EQ(roles(step), "ring/0 state\nx/0 input\nring/1 state\ny/0 output\n");
   EXPECT_NE(step.sections[0].storages[0], step.sections[0].storages[2]);
   EXPECT_EQ(step.sections[1].storages[0], step.sections[0].storages[2]);
@@ -79,7 +78,7 @@ TEST(Compose, ASectionThatRewritesATensorReadsTheVersionBefore) {
 
 TEST(Compose, TheFirstRealFillWins) {
   const Composition step =
-      good({section("a", {{"t", kIn}, {"y", kOut}}), section("b", {{"t", kIn, RealInit{1}}, {"z", kOut}})});
+      composed({section("a", {{"t", kIn}, {"y", kOut}}), section("b", {{"t", kIn, RealInit{1}}, {"z", kOut}})});
   EXPECT_EQ(step.storages[0].init, Init{RealInit{1}});
 }
 
@@ -167,7 +166,7 @@ TEST(Layouts, AWriteInAnotherLayoutIsRefused) {
 // ---- placement ----
 
 TEST(Place, SharesItemsEvenlyInOrder) {
-  const Target toy = kToy;  // nine sites
+  const Target toy = testing::toy_square();  // nine sites
   Program product = *testing::streamed_product(toy, 5, 4, 2);
   const SectionPlacement shares = *place(product, toy);
   ASSERT_EQ(shares.size(), 9U);
@@ -185,9 +184,9 @@ TEST(Place, SharesItemsEvenlyInOrder) {
 }
 
 TEST(Place, RefusesASectionThatDoesNotFitASite) {
-  Target small = kToy;
+  Target small = testing::toy_square();
   small.local_bytes = 100;
-  const Result<SectionPlacement> shares = place(*testing::flat_add(kToy, 7), small);
+  const Result<SectionPlacement> shares = place(*testing::flat_add(testing::toy_square(), 7), small);
   ASSERT_FALSE(shares.ok());
   EXPECT_THAT(to_text(shares.refusal()),
               HasSubstr("section add_7 needs 384 bytes of local memory, a site of target toy_square has 100"));

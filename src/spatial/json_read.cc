@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostDepth = 64;
+constexpr size_t kMostNesting = 64;
 
 // A value and where it stands. Reads are refused with the path; the first refusal is kept and everything after it reads
 // as nothing, so that readers need no check a field.
@@ -277,7 +277,7 @@ Result<Program> program_of_json(std::string_view text, std::string_view label) {
   bool deep = false;
   Json json;
   const auto callback = [&](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > static_cast<int>(kMostDepth);
+    deep = deep || depth > static_cast<int>(kMostNesting);
     return !deep;
   };
   try {
@@ -287,7 +287,7 @@ Result<Program> program_of_json(std::string_view text, std::string_view label) {
   } catch (const Json::out_of_range&) {
     return refuse(RefusalKind::Malformed, label, "has a number that is too large for a double");
   }
-  if (deep) return refuse(RefusalKind::Malformed, label, fmt::format("nests deeper than {} levels", kMostDepth));
+  if (deep) return refuse(RefusalKind::Malformed, label, fmt::format("nests deeper than {} levels", kMostNesting));
   std::optional<Refusal> refusal;
   Program program = program_of(Value(&json, "", label, refusal));
   if (refusal) return *refusal;

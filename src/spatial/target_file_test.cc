@@ -50,12 +50,12 @@ TEST(TargetFile, ReadsEveryKey) {
   EXPECT_EQ(*read, want);
 }
 
-struct Fault {
+struct TargetFault {
   std::string_view from, to, message;
 };
 
 TEST(TargetFile, AFaultNamesFileKeyFoundAndExpected) {
-  const Fault faults[] = {
+  const TargetFault faults[] = {
       {"tile = [2, 3]", "tile = [2]", "mine.toml: key tile is a list, expected two whole numbers, [rows, cols]"},
       {"tile = [2, 3]", "tile = [0, 3]", "mine.toml: key tile is 0, expected 1 to 1024"},
       {"tile = [2, 3]", "tiles = [2, 3]", "mine.toml: key tile is missing, expected two whole numbers"},
@@ -73,7 +73,7 @@ TEST(TargetFile, AFaultNamesFileKeyFoundAndExpected) {
       {"sites = [4, 5]", "sites = [4, 5", "mine.toml: is no TOML"},
       {"tile = [2, 3]", "tile = [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", "brackets open at once"},
   };
-  for (const Fault& fault : faults) {
+  for (const TargetFault& fault : faults) {
     const Result<Target> read = parse_target(with(fault.from, fault.to), "mine.toml");
     ASSERT_FALSE(read.ok()) << fault.to;
     EXPECT_THAT(to_text(read.refusal()), HasSubstr(std::string(fault.message)));

@@ -12,6 +12,8 @@ namespace tw::spatial::testing {
 
 // A target of the repository's targets/ by name; aborts when it is not there.
 Target shipped_target(std::string_view name);
+// The one of that name.
+const Target& toy_square();
 // toy_square with other tiles, page and memory.
 Target toy_target(TileShape tile, uint32_t accumulator_tiles, uint64_t local_bytes = uint64_t{1} << 30);
 

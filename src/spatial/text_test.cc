@@ -101,7 +101,7 @@ TEST(Text, AStepReadsBackEqual) {
   EXPECT_THAT(to_text(parse_composition("step s\n", "s").refusal()), HasSubstr("has no sections"));
 }
 
-struct Fault {
+struct TextFault {
   std::string_view from;
   std::string_view to;
   std::string_view message;
@@ -109,7 +109,7 @@ struct Fault {
 
 TEST(Text, FaultsNameTheirPlaceAndWhatWasExpected) {
   const std::string good = print(*testing::tile_gather(testing::shipped_target("toy_square"), 6));
-  const Fault faults[] = {
+  const TextFault faults[] = {
       {"program", "section", R"(line 1, column 1: found "section", expected a line: program NAME)"},
       {"tile=4x4", "tile=4", R"(line 1, column 47: found "4", expected ROWSxCOLS)"},
       {" accumulator=f32", "", "line 1, column 50: found the end of the line, expected accumulator="},
@@ -124,7 +124,7 @@ TEST(Text, FaultsNameTheirPlaceAndWhatWasExpected) {
       {"times=1 ", "", "expected index=, per=, times= and within=, all four or none"},
       {"item 0:0", "items 0:0", R"(found "items", expected claim, tensor, buffer,)"},
   };
-  for (const Fault& fault : faults) {
+  for (const TextFault& fault : faults) {
     std::string text = good;
     const size_t at = text.find(fault.from);
     ASSERT_NE(at, std::string::npos) << fault.from << "\n" << good;
@@ -138,7 +138,7 @@ TEST(Text, FaultsNameTheirPlaceAndWhatWasExpected) {
 
 TEST(Json, FaultsNameThePath) {
   const std::string good = to_json(*testing::flat_add(testing::shipped_target("toy_square"), 7));
-  const Fault faults[] = {
+  const TextFault faults[] = {
       {R"("tile":[4,4])", R"("tile":[4])", "tile: found a list, expected a list of two numbers"},
       {R"("role":"output")", R"("role":"result")", R"(tensors[2].role: found "result", expected one of input, output)"},
       {R"("depth":2)", R"("depth":-2)", "buffers[0].depth: found -2, expected a whole number from 0 to 4294967295"},
@@ -147,7 +147,7 @@ TEST(Json, FaultsNameThePath) {
       {R"("edges":[)", R"("edges":{)", "is no JSON"},
       {R"("depth":2)", R"("depth":1e999)", "has a number that is too large for a double"},
   };
-  for (const Fault& fault : faults) {
+  for (const TextFault& fault : faults) {
     std::string text = good;
     const size_t at = text.find(fault.from);
     ASSERT_NE(at, std::string::npos) << fault.from;

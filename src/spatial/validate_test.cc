@@ -11,8 +11,6 @@
 namespace tw::spatial {
 namespace {
 
-const Target kToy = testing::shipped_target("toy_square");
-
 Generic& generic(Program& p, size_t stage) { return std::get<Generic>(std::get<Compute>(p.stages[stage].kind).op); }
 AccessPattern& pattern(Program& p, size_t stage) {
   Stage& s = p.stages[stage];
@@ -34,12 +32,12 @@ struct Mutant {
   std::function<void(Program&)> damage;
 };
 
-Program good(Mutant::From from) {
+Program valid_program(Mutant::From from) {
   switch (from) {
-    case Mutant::From::Add: return *testing::flat_add(kToy, 7);
-    case Mutant::From::Fold: return *testing::row_sum_fold(kToy, 5, true);
-    case Mutant::From::Gather: return *testing::tile_gather(kToy, 5);
-    case Mutant::From::Product: return *testing::streamed_product(kToy, 2, 2, 3);
+    case Mutant::From::Add: return *testing::flat_add(testing::toy_square(), 7);
+    case Mutant::From::Fold: return *testing::row_sum_fold(testing::toy_square(), 5, true);
+    case Mutant::From::Gather: return *testing::tile_gather(testing::toy_square(), 5);
+    case Mutant::From::Product: return *testing::streamed_product(testing::toy_square(), 2, 2, 3);
   }
   return {};
 }
@@ -160,7 +158,7 @@ const Mutant kMutants[] = {
 
 TEST(Validate, EveryMutantIsFoundByItsRule) {
   for (const Mutant& mutant : kMutants) {
-    Program program = good(mutant.from);
+    Program program = valid_program(mutant.from);
     ASSERT_TRUE(validate(program).empty());
     mutant.damage(program);
     EXPECT_TRUE(codes(program).contains(std::string(mutant.code)))
@@ -176,13 +174,13 @@ TEST(Validate, EveryRuleHasAMutant) {
 }
 
 TEST(Validate, AnInputAndTheResultReplacingItShareAName) {
-  Program program = good(F::Add);
+  Program program = valid_program(F::Add);
   program.tensors[2].name = "a";
   EXPECT_TRUE(validate(program).empty());
 }
 
 TEST(Validate, TheScalerOfAReductionNeedsNoUse) {
-  Program program = good(F::Fold);
+  Program program = valid_program(F::Fold);
   generic(program, 2).ins.push_back(fixed(0));
   program.stages[2].ins.push_back(BufferId{0});
   EXPECT_TRUE(validate(program).empty());
@@ -191,7 +189,7 @@ TEST(Validate, TheScalerOfAReductionNeedsNoUse) {
 }
 
 TEST(Validate, AFindingSaysWhereItIs) {
-  Program program = good(F::Add);
+  Program program = valid_program(F::Add);
   pattern(program, 0).block_w = 1;
   const std::vector<Finding> findings = validate(program);
   ASSERT_EQ(findings.size(), 1U);
@@ -201,18 +199,18 @@ TEST(Validate, AFindingSaysWhereItIs) {
 }
 
 TEST(CheckTarget, RefusesAnotherTarget) {
-  const Program program = good(F::Add);
-  EXPECT_TRUE(check_target(program, kToy).ok());
+  const Program program = valid_program(F::Add);
+  EXPECT_TRUE(check_target(program, testing::toy_square()).ok());
   EXPECT_EQ(check_target(program, testing::shipped_target("toy_tall")).refusal().kind, RefusalKind::Conflict);
-  Target small = kToy;
+  Target small = testing::toy_square();
   small.precisions.erase(Precision::Bf16);
   EXPECT_EQ(check_target(program, small).refusal().kind, RefusalKind::Missing);
-  Target no_f32 = kToy;
+  Target no_f32 = testing::toy_square();
   no_f32.precisions.erase(Precision::F32);
   EXPECT_THAT(check_target(program, no_f32).refusal().reason, ::testing::HasSubstr("accumulates in f32"));
-  Target narrow = kToy;
+  Target narrow = testing::toy_square();
   narrow.matmul_operands = {Precision::F32};
-  EXPECT_THAT(check_target(good(F::Product), narrow).refusal().reason,
+  EXPECT_THAT(check_target(valid_program(F::Product), narrow).refusal().reason,
               ::testing::HasSubstr("multiplies tiles of bf16"));
 }
 

@@ -9,11 +9,7 @@
 #include "text/utf8.h"
 
 namespace tw::text {
-namespace {
-
-constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
-
-}  // namespace
+namespace {}  // namespace
 
 Result<BytePair> BytePair::make(const Vocabulary& vocabulary, const Lexicon& lexicon, const PreTokenizerRow& row,
                                 std::optional<Token> unknown) {

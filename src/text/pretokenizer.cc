@@ -11,16 +11,13 @@
 namespace tw::text {
 namespace {
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
 struct FreeMatchData {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
 };
 struct FreeMatchContext {
   void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
 };
-using Code = std::unique_ptr<pcre2_code, FreeCode>;
+using Code = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
 using MatchData = std::unique_ptr<pcre2_match_data, FreeMatchData>;
 using MatchContext = std::unique_ptr<pcre2_match_context, FreeMatchContext>;
 
@@ -54,7 +51,8 @@ Code compile(std::string_view pattern) {
   int error = 0;
   size_t at = 0;
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), PCRE2_UTF | PCRE2_UCP, &error, &at,
-                          nullptr));
+                          nullptr),
+            pcre2_code_free);
   TW_CHECK(code != nullptr, "pattern {} at byte {}: {}", text, at, error_text(error));
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT the interpreter serves
   return code;

@@ -14,7 +14,6 @@ constexpr std::string_view kModelKey = "tokenizer.ggml.model";
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 constexpr std::string_view kTypesKey = "tokenizer.ggml.token_type";
-constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 constexpr std::string_view kCharsmapKey = "tokenizer.ggml.precompiled_charsmap";
 
 struct IdKey {

@@ -15,6 +15,8 @@ namespace tw::text {
 
 using Token = int32_t;
 
+inline constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
+
 // The numbers of tokenizer.ggml.token_type.
 enum class TokenType : uint8_t { Undefined, Normal, Unknown, Control, UserDefined, Unused, Byte };
 

@@ -14,7 +14,7 @@ using testing::launch;
 using testing::on_every_lane;
 using testing::Random;
 
-struct Shape {
+struct AttentionShape {
   uint64_t heads, kv_heads, hd, vd, length, rows, sequences;
   std::vector<int32_t> position;  // empty: the whole cache
   graph::Window window;
@@ -22,30 +22,30 @@ struct Shape {
   bool sinks, gate;
 };
 
-enum class Layout { Rows, Blocked };
+enum class Cached { Rows, Blocked };
 
-struct Case {
-  Shape p;
+struct AttentionCase {
+  AttentionShape p;
   std::vector<float> q, k, v, sinks, gate;  // k, v: sequences x length rows, of values that f16 holds exactly
 };
 
-Case make(const Shape& p, uint32_t seed) {
+AttentionCase make(const AttentionShape& p, uint32_t seed) {
   Random random(seed);
   const uint64_t units = p.sequences * p.rows * p.heads;
-  Case c{p,
-         random.values(units * p.hd),
-         random.values(p.sequences * p.length * p.kv_heads * p.hd),
-         random.values(p.sequences * p.length * p.kv_heads * p.vd),
-         random.values(p.heads),
-         random.values(units * p.vd)};
+  AttentionCase c{p,
+                  random.values(units * p.hd),
+                  random.values(p.sequences * p.length * p.kv_heads * p.hd),
+                  random.values(p.sequences * p.length * p.kv_heads * p.vd),
+                  random.values(p.heads),
+                  random.values(units * p.vd)};
   for (auto* cache : {&c.k, &c.v})
     for (float& x : *cache) x = f16_to_f32(f32_to_f16(x));
   return c;
 }
 
 // A cache filled through cache_write, or rows as they are.
-std::vector<std::byte> fill(const Kernels& kernels, const Case& c, const std::vector<float>& rows, uint64_t width,
-                            CacheView view) {
+std::vector<std::byte> fill(const Kernels& kernels, const AttentionCase& c, const std::vector<float>& rows,
+                            uint64_t width, CacheView view) {
   const uint64_t bytes = c.p.sequences * view.sequence_stride * bytes_of(view.type);
   std::vector<std::byte> data(bytes, std::byte{0xff});  // NaN wherever nothing is written
   view.data = data.data();
@@ -60,9 +60,9 @@ std::vector<std::byte> fill(const Kernels& kernels, const Case& c, const std::ve
   return data;
 }
 
-std::vector<float> run(const Kernels& kernels, const Case& c, Layout layout, Dtype type, bool by_rows) {
-  const Shape& p = c.p;
-  const bool blocked = layout == Layout::Blocked;
+std::vector<float> run(const Kernels& kernels, const AttentionCase& c, Cached layout, Dtype type, bool by_rows) {
+  const AttentionShape& p = c.p;
+  const bool blocked = layout == Cached::Blocked;
   CacheView k = blocked ? key_cache(nullptr, type, p.length, p.kv_heads, p.hd)
                         : cache_rows(nullptr, type, p.length, p.kv_heads, p.hd);
   CacheView v = blocked ? value_cache(nullptr, type, p.length, p.kv_heads, p.vd)
@@ -101,8 +101,8 @@ std::vector<float> run(const Kernels& kernels, const Case& c, Layout layout, Dty
   return out;
 }
 
-std::vector<double> formula(const Case& c) {
-  const Shape& p = c.p;
+std::vector<double> formula(const AttentionCase& c) {
+  const AttentionShape& p = c.p;
   std::vector<double> out;
   for (uint64_t u = 0; u < p.sequences * p.rows * p.heads; ++u) {
     const uint64_t s = u / p.heads / p.rows, r = u / p.heads % p.rows, h = u % p.heads, g = h / (p.heads / p.kv_heads);
@@ -128,7 +128,7 @@ std::vector<double> formula(const Case& c) {
   return out;
 }
 
-const Shape kShapes[] = {
+const AttentionShape kShapes[] = {
     {.heads = 1, .kv_heads = 1, .hd = 1, .vd = 1, .length = 1, .rows = 1, .sequences = 1, .position = {1}},
     {.heads = 6, .kv_heads = 2, .hd = 33, .vd = 7, .length = 300, .rows = 1, .sequences = 1, .position = {257}},
     {.heads = 4,
@@ -183,17 +183,17 @@ const Shape kShapes[] = {
 
 TEST(Attention, EveryLaneFormAndLayoutGivesTheSameBits) {
   uint32_t seed = 41;
-  for (const Shape& p : kShapes) {
-    const Case c = make(p, seed++);
-    const auto want = on_every_lane([&](const Kernels& k) { return run(k, c, Layout::Blocked, Dtype::F32, true); });
+  for (const AttentionShape& p : kShapes) {
+    const AttentionCase c = make(p, seed++);
+    const auto want = on_every_lane([&](const Kernels& k) { return run(k, c, Cached::Blocked, Dtype::F32, true); });
     expect_near(want, formula(c), 2e-6);
-    for (const Layout layout : {Layout::Rows, Layout::Blocked})
+    for (const Cached layout : {Cached::Rows, Cached::Blocked})
       for (const Dtype type : {Dtype::F32, Dtype::F16})
         for (const bool by_rows : {false, true})
           for (const testing::Lane& lane : testing::lanes()) {
             if (lane.name == "reference" && by_rows) continue;
             EXPECT_TRUE(testing::same_bits(run(*lane.kernels, c, layout, type, by_rows), want))
-                << lane.name << ", shape " << seed - 41 << ", blocked " << (layout == Layout::Blocked) << ", type "
+                << lane.name << ", shape " << seed - 41 << ", blocked " << (layout == Cached::Blocked) << ", type "
                 << name(type) << ", by rows " << by_rows;
           }
   }
@@ -201,22 +201,22 @@ TEST(Attention, EveryLaneFormAndLayoutGivesTheSameBits) {
 
 // Lengths about a chunk's edge, usual and unusual widths, every group of heads that a tile can hold and some that it
 // cannot.
-Shape random_shape(std::mt19937& engine) {
+AttentionShape random_shape(std::mt19937& engine) {
   const auto one_of = [&](std::initializer_list<uint64_t> list) { return list.begin()[engine() % list.size()]; };
   const uint64_t length = one_of({1, 2, 127, 128, 129, 255, 257, 300});
   const uint64_t kv_heads = one_of({1, 2}), group = one_of({1, 2, 3, 4, 5, 6, 7, 8, 16});
   const uint64_t rows = std::min(length, one_of({1, 1, 2, 7, 25}));
   const uint64_t width = one_of({64, 80, 96, 128, 256, 72});
-  Shape p{.heads = kv_heads * group,
-          .kv_heads = kv_heads,
-          .hd = width,
-          .vd = one_of({width, width, 40}),
-          .length = length,
-          .rows = rows,
-          .sequences = one_of({1, 1, 2}),
-          .softcap = engine() % 4 == 0 ? 3.0f : 0.0f,
-          .sinks = engine() % 3 == 0,
-          .gate = engine() % 3 == 0};
+  AttentionShape p{.heads = kv_heads * group,
+                   .kv_heads = kv_heads,
+                   .hd = width,
+                   .vd = one_of({width, width, 40}),
+                   .length = length,
+                   .rows = rows,
+                   .sequences = one_of({1, 1, 2}),
+                   .softcap = engine() % 4 == 0 ? 3.0f : 0.0f,
+                   .sinks = engine() % 3 == 0,
+                   .gate = engine() % 3 == 0};
   for (uint64_t s = 0; s < p.sequences; ++s)
     p.position.push_back(static_cast<int32_t>(1 + (s == 0 ? length - rows : engine() % (length - rows + 1))));
   if (engine() % 3 == 0)
@@ -229,13 +229,13 @@ TEST(Attention, RandomShapesGiveTheReferencesBits) {
   constexpr uint32_t kSeed = 4711;
   std::mt19937 engine(kSeed);
   for (uint32_t i = 0; i < 40; ++i) {
-    const Case c = make(random_shape(engine), static_cast<uint32_t>(engine()));
-    const auto want = run(reference_kernels(), c, Layout::Blocked, Dtype::F32, false);
+    const AttentionCase c = make(random_shape(engine), static_cast<uint32_t>(engine()));
+    const auto want = run(reference_kernels(), c, Cached::Blocked, Dtype::F32, false);
     for (const testing::Lane& lane : testing::lanes()) {
       if (lane.name == "reference") continue;
       for (const Dtype type : {Dtype::F32, Dtype::F16})
         for (const bool by_rows : {false, true})
-          EXPECT_TRUE(testing::same_bits(run(*lane.kernels, c, Layout::Blocked, type, by_rows), want))
+          EXPECT_TRUE(testing::same_bits(run(*lane.kernels, c, Cached::Blocked, type, by_rows), want))
               << lane.name << ", seed " << kSeed << ", shape " << i << ": " << c.p.heads << " heads of " << c.p.kv_heads
               << ", " << c.p.hd << " wide, " << c.p.length << " positions, " << c.p.rows << " rows, type " << name(type)
               << ", by rows " << by_rows;
@@ -244,18 +244,18 @@ TEST(Attention, RandomShapesGiveTheReferencesBits) {
 }
 
 TEST(Attention, ARowDoesNotDependOnTheChunkItIsIn) {
-  const Shape whole{
+  const AttentionShape whole{
       .heads = 4, .kv_heads = 2, .hd = 32, .vd = 32, .length = 200, .rows = 60, .sequences = 1, .position = {101}};
-  const Case c = make(whole, 60);
+  const AttentionCase c = make(whole, 60);
   const Kernels& k = kernels(best_isa());
-  const auto want = run(k, c, Layout::Blocked, Dtype::F16, true);
+  const auto want = run(k, c, Cached::Blocked, Dtype::F16, true);
   for (const uint64_t row : {0, 27, 28, 59}) {
-    Case one = c;
+    AttentionCase one = c;
     one.p.rows = 1;
     one.p.position = {static_cast<int32_t>(101 + row)};
     const auto stride = static_cast<long>(whole.heads * whole.hd);
     one.q.assign(c.q.begin() + static_cast<long>(row) * stride, c.q.begin() + static_cast<long>(row + 1) * stride);
-    const auto got = run(k, one, Layout::Blocked, Dtype::F16, false);
+    const auto got = run(k, one, Cached::Blocked, Dtype::F16, false);
     EXPECT_TRUE(testing::same_bits(
         got, {want.begin() + static_cast<long>(row) * stride, want.begin() + static_cast<long>(row + 1) * stride}));
   }

@@ -54,7 +54,7 @@ void copy_sums(Data& data, Range range) {
   for (uint64_t i = range.begin; i < range.end; ++i) data.copies[i] = data.sums[i] + i;
 }
 
-class Following : public testing::TestWithParam<std::tuple<int, int, bool>> {};
+class Following : public ::testing::TestWithParam<std::tuple<int, int, bool>> {};
 
 TEST_P(Following, SeesWhatTheCallWroteWhateverThreadsAreLate) {
   const auto [threads, count, take_turns] = GetParam();
@@ -92,7 +92,8 @@ TEST_P(Following, SeesWhatTheCallWroteWhateverThreadsAreLate) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Following,
-                         testing::Combine(testing::Values(1, 2, 3, 5), testing::Values(1, 2, 7, 40), testing::Bool()));
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5), ::testing::Values(1, 2, 7, 40),
+                                            ::testing::Bool()));
 
 TEST(Following, ASoloCallAndItsFollowersRunOnTheLastThread) {
   Pool pool(3);

@@ -1,6 +1,7 @@
 // Launches over carried memory and parts with their fused fields, against the launches that they stand for.
 
 #include "lane/cpu/testing/apart.h"
+#include "lane/cpu/testing/fused.h"
 
 namespace tw::lane::cpu {
 namespace {
@@ -11,8 +12,6 @@ using testing::expect_fused_equals_apart;
 using testing::Form;
 using testing::half_values;
 using testing::kCacheForms;
-
-constexpr Numerics kQuantizing[] = {Numerics::Int8, Numerics::Int8x2};
 
 TEST(FusedSetRow, QuantizedRowsAreThoseOfTheWholeTable) {
   for (const Numerics numerics : kQuantizing)
@@ -57,7 +56,7 @@ TEST(FusedJoin, IntoRowsOfACache) {
     });
 }
 
-struct AttentionCase {
+struct FusedAttention {
   uint64_t heads = 6, group = 3, hd = 40, vd = 32, length = 300, rows = 1;
   int32_t position = 290;
   Dtype type = Dtype::F16;
@@ -72,7 +71,7 @@ struct AttentionCase {
   bool sinks = false, hints = false;
 };
 
-Form attention_form(const AttentionCase& c, Numerics numerics, bool fused) {
+Form attention_form(const FusedAttention& c, Numerics numerics, bool fused) {
   Form f{TestSchedule(numerics)};
   TestSchedule& s = f.schedule;
   const uint64_t kv = c.heads / c.group, units = c.rows * c.heads, n = units * c.vd;
@@ -137,14 +136,14 @@ Form attention_form(const AttentionCase& c, Numerics numerics, bool fused) {
   return f;
 }
 
-void expect_attention(const AttentionCase& c, Numerics numerics, const std::string& what) {
+void expect_attention(const FusedAttention& c, Numerics numerics, const std::string& what) {
   expect_fused_equals_apart([&](bool fused) { return attention_form(c, numerics, fused); });
   ASSERT_FALSE(::testing::Test::HasFailure()) << what;
 }
 
 // One head's cache is one chunk at the first position, which is what a program is compiled at, and many later.
 TEST(FusedAttention, ChunksOfOneHeadAreSharedOutToTheThreads) {
-  const AttentionCase c{.heads = 4, .group = 4, .rows = 4, .position = 200};
+  const FusedAttention c{.heads = 4, .group = 4, .rows = 4, .position = 200};
   size_t shared = 0;
   const auto result =
       attention_form(c, Numerics::Int8, true).schedule.try_run(Isa::Scalar, 2, [&](const Program& program) {
@@ -163,7 +162,7 @@ TEST(FusedAttention, GatesAndForms) {
   for (const uint64_t rows : {1, 9})
     for (const int forms : {0, 1, 2}) {
       const Numerics numerics = kQuantizing[rows == 9 ? 1 : 0];
-      AttentionCase c{.rows = rows, .position = 200, .forms = forms};
+      FusedAttention c{.rows = rows, .position = 200, .forms = forms};
       for (const auto act : {Silu, Sigmoid, GeluTanh, Relu, Softplus, Tanh, Exp}) {
         c.gate = act;
         c.gate_offset = static_cast<uint64_t>(act) * 5;
@@ -179,7 +178,7 @@ TEST(FusedAttention, ValuesInsideKeyRowsAndKeysInTwoPieces) {
   for (const Dtype type : {Dtype::F32, Dtype::F16})
     for (const uint64_t rows : {1, 3, 12})
       for (int bits = 0; bits < 16; ++bits) {
-        AttentionCase c{.heads = 36, .group = 36, .rows = rows, .position = 270, .type = type};
+        FusedAttention c{.heads = 36, .group = 36, .rows = rows, .position = 270, .type = type};
         c.inside = (bits & 1) != 0, c.split = !c.inside;
         if ((bits & 2) != 0) c.window = {graph::Window::Kind::Sliding, 150};
         c.softcap = (bits & 4) != 0 ? 3.0f : 0.0f;
@@ -194,7 +193,7 @@ TEST(FusedAttention, ValuesInsideKeyRowsAndKeysInTwoPieces) {
 
 TEST(FusedAttention, SeveralHeadsOfValuesInsideKeyRows) {
   for (const uint64_t rows : {2, 10}) {
-    AttentionCase c{.heads = 8, .group = 4, .hd = 40, .vd = 16, .rows = rows, .position = 100, .inside = true};
+    FusedAttention c{.heads = 8, .group = 4, .hd = 40, .vd = 16, .rows = rows, .position = 100, .inside = true};
     c.v_offset = 48;  // values of both heads behind the first 48 of a row's 80
     expect_attention(c, Numerics::Int8, "rows " + std::to_string(rows));
   }

@@ -1,6 +1,7 @@
 // Launches over rows and elements with their fused fields, against the launches that they stand for.
 
 #include "lane/cpu/testing/apart.h"
+#include "lane/cpu/testing/fused.h"
 
 namespace tw::lane::cpu {
 namespace {
@@ -11,9 +12,7 @@ using testing::expect_fused_equals_apart;
 using testing::Form;
 using testing::kCacheForms;
 
-constexpr Numerics kQuantizing[] = {Numerics::Int8, Numerics::Int8x2};
-
-struct NormCase {
+struct RowNorm {
   uint64_t rows = 3, cols = 64;
   bool part = false, add = false, pre = false, sum = false, weighted = true;
   bool plain = true, quantized = false;
@@ -21,7 +20,7 @@ struct NormCase {
 };
 
 // sum and the norm of V, as a Slice, a norm of the addend, an addition, the norm and a quantization.
-Form norm_form(const NormCase& c, Numerics numerics, bool fused) {
+Form norm_form(const RowNorm& c, Numerics numerics, bool fused) {
   Form f{TestSchedule(numerics)};
   TestSchedule& s = f.schedule;
   const uint64_t n = c.rows * c.cols, every = c.part ? c.cols + 7 : c.cols;
@@ -69,7 +68,7 @@ Form norm_form(const NormCase& c, Numerics numerics, bool fused) {
 TEST(FusedNorm, EveryCombinationOfItsFields) {
   for (int bits = 0; bits < 128; ++bits) {
     const Numerics numerics = kQuantizing[bits / 3 % 2];
-    NormCase c;
+    RowNorm c;
     c.part = (bits & 1) != 0, c.add = (bits & 2) != 0, c.pre = c.add && (bits & 4) != 0;
     c.sum = c.add && (bits & 8) != 0, c.quantized = (bits & 16) != 0, c.plain = !c.quantized || (bits & 32) != 0;
     c.kind = (bits & 64) != 0 ? graph::NormKind::Layer : graph::NormKind::Rms;

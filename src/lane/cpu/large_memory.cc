@@ -5,25 +5,26 @@
 
 #include <utility>
 
+#include "base/round.h"
+
 namespace tw::lane::cpu {
 namespace {
 
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
-
-uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
 LargeMemory LargeMemory::allocate(uint64_t bytes) {
   if (bytes == 0 || bytes > UINT64_MAX / 4) return {};
   // What is smaller than a huge page, or left of the last one, lies in ordinary pages.
-  const uint64_t size = rounded(bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  const uint64_t size = round_up(bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
   const uint64_t spare = size < kHugePage ? 0 : kHugePage;
   void* mapped = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return {};
   auto* start = static_cast<std::byte*>(mapped);
   if (spare != 0) {
-    const uint64_t before = rounded(reinterpret_cast<uintptr_t>(start), kHugePage) - reinterpret_cast<uintptr_t>(start);
+    const uint64_t before =
+        round_up(reinterpret_cast<uintptr_t>(start), kHugePage) - reinterpret_cast<uintptr_t>(start);
     if (before != 0) munmap(start, before);
     start += before;
     if (spare != before) munmap(start + size, spare - before);

@@ -126,7 +126,7 @@ class Mixture {
   MoeArgs args_;
 };
 
-std::vector<std::pair<std::string_view, const MoeKernels*>> kernels_here() {
+std::vector<std::pair<std::string_view, const MoeKernels*>> mixtures_here() {
   std::vector<std::pair<std::string_view, const MoeKernels*>> kernels;
   for (const Isa isa : kIsas)
     if (supported(isa)) kernels.emplace_back(name(isa), &moe_kernels(isa));
@@ -137,7 +137,7 @@ std::vector<std::pair<std::string_view, const MoeKernels*>> kernels_here() {
 void expect_reference(const Options& options) {
   Mixture mixture(options);
   const std::vector<float> want = mixture.reference();
-  for (const auto& [isa, kernels] : kernels_here())
+  for (const auto& [isa, kernels] : mixtures_here())
     for (const uint64_t step : {3, 1000}) {
       const std::vector<float> got = mixture.run(*kernels, step);
       for (size_t i = 0; i < want.size(); ++i)

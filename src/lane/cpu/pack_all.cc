@@ -42,7 +42,7 @@ std::vector<Piece> pieces_of(const std::vector<PackItem>& items) {
 }
 
 // The rows of the file that panels [begin, end) are made of, where they lie together.
-std::optional<std::span<const std::byte>> source_of(const PackItem& item, uint64_t begin, uint64_t end) {
+std::optional<std::span<const std::byte>> source_bytes(const PackItem& item, uint64_t begin, uint64_t end) {
   if (!item.of_file || item.input_rows || !item.rows.order.empty()) return std::nullopt;
   const Packed& shape = item.shape;
   const auto first_row = [&](uint64_t panel) {
@@ -53,7 +53,7 @@ std::optional<std::span<const std::byte>> source_of(const PackItem& item, uint64
 }
 
 // All rows of the file that an item is made of, and those between them.
-std::span<const std::byte> source_of(const PackItem& item) {
+std::span<const std::byte> source_bytes(const PackItem& item) {
   const graph::Rows& rows = item.rows;
   if (rows.count == 0) return {};
   if (rows.order.empty()) return {rows.data, rows.count * rows.row_bytes};
@@ -91,11 +91,11 @@ class Packing {
     const PackItem& item = items_[piece.item];
     (item.input_rows ? pack_input_rows : pack)(item.rows, item.shape, memory_ + offsets_[piece.item], piece.begin,
                                                piece.end);
-    const auto source = source_of(item, piece.begin, piece.end);
+    const auto source = source_bytes(item, piece.begin, piece.end);
     if (source && preparation_.packed) preparation_.packed(*source);
     done_.fetch_add(file_bytes(item) * (piece.end - piece.begin) / item.shape.panels(), std::memory_order_relaxed);
     const bool last = left_[piece.item].fetch_sub(1, std::memory_order_acq_rel) == 1;
-    if (last && item.of_file && preparation_.packed) preparation_.packed(source_of(item));
+    if (last && item.of_file && preparation_.packed) preparation_.packed(source_bytes(item));
   }
 
   const std::vector<PackItem>& items_;

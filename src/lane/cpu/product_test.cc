@@ -21,7 +21,7 @@ struct ProductOfIsa {
   std::string_view name;
   ProductKernel run;
 };
-std::vector<ProductOfIsa> kernels_here() {
+std::vector<ProductOfIsa> products_here() {
   std::vector<ProductOfIsa> kernels;
   for (const Isa isa : kIsas)
     if (supported(isa)) kernels.push_back({name(isa), product_kernel(isa)});
@@ -29,13 +29,13 @@ std::vector<ProductOfIsa> kernels_here() {
   return kernels;
 }
 
-struct Case {
+struct ProductShape {
   uint64_t n, k, m;
 };
 
 // A packed matrix and the arguments of its product.
 struct Problem {
-  Problem(Format format, Case c, int words, bool with_bias = false)
+  Problem(Format format, ProductShape c, int words, bool with_bias = false)
       : rows(format, c.n, c.k, 100 * c.n + c.k),
         input(c.m, c.k, words, 7 * c.m + c.k),
         packed(packed_bytes(format, c.n, c.k)),
@@ -86,19 +86,19 @@ std::string difference(const std::vector<float>& got, const std::vector<float>& 
   return "";
 }
 
-class ProductOfFormat : public testing::TestWithParam<Format> {};
+class ProductOfFormat : public ::testing::TestWithParam<Format> {};
 
 TEST_P(ProductOfFormat, HasTheReferencesBitsOnEveryInstructionSetAndShape) {
   const Format format = GetParam();
-  constexpr Case kCases[] = {{1, 256, 1},  {7, 512, 2},   {15, 32, 3},    {16, 64, 5},   {17, 96, 16},
-                             {33, 544, 3}, {100, 256, 2}, {16, 1024, 17}, {33, 1056, 1}, {3, 1280, 33},
-                             {17, 512, 4}, {5, 1056, 15}, {1, 768, 64},   {2, 544, 512}, {50, 768, 67}};
-  for (const Case& c : kCases) {
+  constexpr ProductShape kCases[] = {{1, 256, 1},  {7, 512, 2},   {15, 32, 3},    {16, 64, 5},   {17, 96, 16},
+                                     {33, 544, 3}, {100, 256, 2}, {16, 1024, 17}, {33, 1056, 1}, {3, 1280, 33},
+                                     {17, 512, 4}, {5, 1056, 15}, {1, 768, 64},   {2, 544, 512}, {50, 768, 67}};
+  for (const ProductShape& c : kCases) {
     if (c.k % gguf::info(format).block != 0) continue;
     for (const int words : {0, 1, 2}) {
       Problem problem(format, c, words);
       const std::vector<float> want = problem.reference();
-      for (const ProductOfIsa& kernel : kernels_here())
+      for (const ProductOfIsa& kernel : products_here())
         ASSERT_EQ(difference(problem.run(kernel.run), want), "")
             << kernel.name << ", words " << words << ", n " << c.n << ", k " << c.k << ", m " << c.m;
     }
@@ -133,9 +133,11 @@ std::vector<Format> formats_of_weights() {
   for (const WeightFormat& entry : weight_formats()) formats.push_back(entry.format);
   return formats;
 }
-std::string format_name(const testing::TestParamInfo<Format>& format) { return std::string(gguf::name(format.param)); }
+std::string format_name(const ::testing::TestParamInfo<Format>& format) {
+  return std::string(gguf::name(format.param));
+}
 
-INSTANTIATE_TEST_SUITE_P(Formats, ProductOfFormat, testing::ValuesIn(formats_of_weights()), format_name);
+INSTANTIATE_TEST_SUITE_P(Formats, ProductOfFormat, ::testing::ValuesIn(formats_of_weights()), format_name);
 
 TEST(Product, BitsOfARowDoNotDependOnTheOtherRowsOrTheRanges) {
   for (const Format format : {Format::Q4_K, Format::Q6_K, Format::Q3_K, Format::F16}) {
@@ -150,7 +152,7 @@ TEST(Product, BitsOfARowDoNotDependOnTheOtherRowsOrTheRanges) {
 
 TEST(Product, AddsTheBiasAfterTheSum) {
   Problem problem(Format::Q8_0, {21, 544, 3}, 1, true);
-  for (const ProductOfIsa& kernel : kernels_here())
+  for (const ProductOfIsa& kernel : products_here())
     EXPECT_EQ(difference(problem.run(kernel.run), problem.reference()), "");
 }
 
@@ -207,11 +209,11 @@ std::vector<std::byte> quantized(const std::vector<float>& values, int words) {
 
 TEST(Product, QuantizesItsResultAsTheQuantizerDoes) {
   for (const int words : {1, 2})
-    for (const Case& c : {Case{32, 256, 1}, Case{96, 512, 19}, Case{1056, 256, 2}}) {
+    for (const ProductShape& c : {ProductShape{32, 256, 1}, ProductShape{96, 512, 19}, ProductShape{1056, 256, 2}}) {
       Problem problem(Format::Q4_K, c, words, true);
       const std::vector<float> plain = problem.run(product_kernel(Isa::Scalar));
       const std::vector<std::byte> want = quantized(plain, words);
-      for (const ProductOfIsa& kernel : kernels_here()) {
+      for (const ProductOfIsa& kernel : products_here()) {
         const TestMemory storage(want.size());
         std::fill_n(storage.data(), want.size(), std::byte{0});
         std::vector<float> y(plain.size());
@@ -293,7 +295,7 @@ TEST(Product, HeadsMultiplyTheirOwnUnitInEitherOrderOfTheStoredRows) {
     args.x = input.plain();
     args.x_pitch = kHeads * kA;
     const TestMemory scratch(scratch_bytes(args));
-    for (const ProductOfIsa& kernel : kernels_here()) {
+    for (const ProductOfIsa& kernel : products_here()) {
       kernel.run(args, {0, items(args)}, scratch.data());
       std::vector<float> values(w.rows().count * w.rows().row_values);
       for (uint64_t r = 0; r < w.rows().count; ++r)

@@ -21,8 +21,6 @@
 namespace tw::lane::cpu {
 namespace {
 
-using graph::Form;
-
 constexpr int kSteps = 3;
 
 plan::Knobs knobs_of(Numerics numerics) {
@@ -41,8 +39,8 @@ std::vector<std::byte> bytes_of(std::span<const float> values) {
 }
 
 // Runs a few steps and gives the bits of all outputs and states.
-Result<std::vector<std::byte>> run(const graph::testing::RandomGraph& made, const plan::Knobs& knobs, Isa isa,
-                                   uint32_t threads, uint64_t seed) {
+Result<std::vector<std::byte>> run_step(const graph::testing::RandomGraph& made, const plan::Knobs& knobs, Isa isa,
+                                        uint32_t threads, uint64_t seed) {
   TW_TRY(const Schedule schedule, plan::plan_step(made.graph, made.constants, knobs));
   Pool pool(threads);
   WeightStore weights(made.constants);
@@ -52,7 +50,7 @@ Result<std::vector<std::byte>> run(const graph::testing::RandomGraph& made, cons
   TW_TRY_VOID(states.prepare(schedule));
   TW_TRY(const auto program, Program::compile(schedule, isa, weights, states, threads));
   std::vector<std::byte> out;
-  const uint32_t rows_a_step = made.graph.form.kind == Form::Kind::Chunk ? made.graph.form.rows : 1;
+  const uint32_t rows_a_step = made.graph.form.kind == graph::Form::Kind::Chunk ? made.graph.form.rows : 1;
   for (int step = 0; step < kSteps; ++step) {
     const auto tokens =
         graph::testing::random_tokens(seed + static_cast<uint64_t>(step), made.vocabulary, made.graph.form.rows);
@@ -73,10 +71,10 @@ Result<std::vector<std::byte>> run(const graph::testing::RandomGraph& made, cons
   return out;
 }
 
-std::vector<Form> forms() {
-  std::vector<Form> out{Form{}};
-  for (const uint32_t rows : {2U, 16U, 17U, 64U}) out.push_back({Form::Kind::Chunk, rows});
-  for (const uint32_t sequences : {2U, 5U}) out.push_back({Form::Kind::Batch, sequences});
+std::vector<graph::Form> forms() {
+  std::vector<graph::Form> out{graph::Form{}};
+  for (const uint32_t rows : {2U, 16U, 17U, 64U}) out.push_back({graph::Form::Kind::Chunk, rows});
+  for (const uint32_t sequences : {2U, 5U}) out.push_back({graph::Form::Kind::Batch, sequences});
   return out;
 }
 
@@ -102,7 +100,7 @@ class RandomSteps : public ::testing::TestWithParam<uint64_t> {};
 TEST_P(RandomSteps, AreTheSameFusedAndApart) {
   const uint64_t seed = GetParam();
   std::mt19937_64 random(seed);
-  for (const Form& form : forms()) {
+  for (const graph::Form& form : forms()) {
     graph::testing::RandomGraphOptions options;
     options.form = form;
     options.integers = false;
@@ -112,14 +110,14 @@ TEST_P(RandomSteps, AreTheSameFusedAndApart) {
       const Isa isa = random() % 2 == 0 || !supported(Isa::Avx2) ? Isa::Scalar : Isa::Avx2;
       plan::Knobs apart = knobs;
       apart.shim = nullptr;
-      const auto expected = run(made, apart, isa, 1, seed);
+      const auto expected = run_step(made, apart, isa, 1, seed);
       ASSERT_TRUE(expected) << to_text(expected.refusal());
       for (int draw = 0; draw < 3; ++draw) {
         knobs.held.clear();
         for (const fuse::Holdable& rule : fuse::holdables()) {
           if (draw != 0 && random() % 3 == 0) knobs.held.emplace_back(rule.name);
         }
-        const auto fused = run(made, knobs, isa, 1 + static_cast<uint32_t>(random() % 3), seed);
+        const auto fused = run_step(made, knobs, isa, 1 + static_cast<uint32_t>(random() % 3), seed);
         ASSERT_TRUE(fused) << to_text(fused.refusal());
         EXPECT_TRUE(*fused == *expected) << graph::to_text(form) << " " << name(numerics) << " " << name(isa)
                                          << " draw " << draw;
@@ -132,7 +130,7 @@ TEST_P(RandomSteps, AreTheSameFusedAndApart) {
 // roundings, so a ten-thousandth of the largest logit is room for them, and not for a wrong kernel.
 TEST_P(RandomSteps, AreWhatTheEvaluatorSays) {
   constexpr double kTolerance = 1e-4;
-  for (const Form& form : forms()) {
+  for (const graph::Form& form : forms()) {
     graph::testing::RandomGraphOptions options;
     options.form = form;
     options.integers = false;
@@ -140,7 +138,7 @@ TEST_P(RandomSteps, AreWhatTheEvaluatorSays) {
     const std::vector<double> expected = evaluated(made, GetParam());
     for (const Isa isa : kIsas) {
       if (!supported(isa)) continue;
-      const auto bytes = run(made, knobs_of(Numerics::Precise), isa, 2, GetParam());
+      const auto bytes = run_step(made, knobs_of(Numerics::Precise), isa, 2, GetParam());
       ASSERT_TRUE(bytes) << to_text(bytes.refusal());
       std::vector<float> logits(expected.size());
       std::memcpy(logits.data(), bytes->data(), logits.size() * sizeof(float));

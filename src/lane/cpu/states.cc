@@ -8,14 +8,13 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/round.h"
 
 namespace tw::lane::cpu {
 
 namespace {
 
 constexpr uint64_t kCacheLine = 64;
-
-uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // Zeroed memory that takes no pages until it is written.
 std::shared_ptr<void> map_zeroed(uint64_t bytes) {
@@ -28,7 +27,7 @@ std::shared_ptr<void> map_zeroed(uint64_t bytes) {
 void clear(std::byte* data, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto at = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first = rounded(at, page), last = (at + bytes) / page * page;
+  const uintptr_t first = round_up(at, page), last = (at + bytes) / page * page;
   if (first >= last || madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED) != 0) {
     std::memset(data, 0, bytes);
     return;
@@ -43,7 +42,7 @@ Result<void> States::prepare(const Schedule& schedule) {
   for (const Buffer& buffer : schedule.buffers) {
     if (buffer.fill != Fill::State || !buffer.plain) continue;
     const std::string name(base_name(buffer));
-    const uint64_t bytes = rounded(lane::sequence_bytes(buffer), kCacheLine);
+    const uint64_t bytes = round_up(lane::sequence_bytes(buffer), kCacheLine);
     const auto found = by_name_.find(name);
     if (found != by_name_.end()) {
       const uint64_t held = states_[found->second].bytes;

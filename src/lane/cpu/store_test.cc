@@ -24,8 +24,8 @@ struct Form {
 
 // The table's stored elements as f32 patterns, after `units` runs of `width` values were stored in pieces.
 template <class Element, class Narrow>
-void expect_lands(Dtype type, Form form, Store store, uint64_t units, uint64_t width, uint64_t first_row,
-                  Narrow narrow) {
+void expect_stored(Dtype type, Form form, Store store, uint64_t units, uint64_t width, uint64_t first_row,
+                   Narrow narrow) {
   const Element nothing{77};
   std::vector<Element> table(48 * kCols, nothing), want = table;
   store.data = table.data();
@@ -49,9 +49,9 @@ void expect_lands(Dtype type, Form form, Store store, uint64_t units, uint64_t w
 }
 
 void expect_lands_in_every_type(Form form, const Store& store, uint64_t units, uint64_t width, uint64_t first_row) {
-  expect_lands<float>(Dtype::F32, form, store, units, width, first_row, [](float x) { return x; });
-  expect_lands<uint16_t>(Dtype::F16, form, store, units, width, first_row, f32_to_f16);
-  expect_lands<uint16_t>(Dtype::BF16, form, store, units, width, first_row, f32_to_bf16);
+  expect_stored<float>(Dtype::F32, form, store, units, width, first_row, [](float x) { return x; });
+  expect_stored<uint16_t>(Dtype::F16, form, store, units, width, first_row, f32_to_f16);
+  expect_stored<uint16_t>(Dtype::BF16, form, store, units, width, first_row, f32_to_bf16);
 }
 
 constexpr Form kForms[] = {{Store::Form::Rows}, {Store::Form::KeyBlocks}, {Store::Form::ValueRows}};

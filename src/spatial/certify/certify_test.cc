@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/expect_good.h"
 #include "spatial/builder.h"
 #include "spatial/certify/certificate_json.h"
 #include "spatial/certify/interval.h"
@@ -15,13 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Target kToy = testing::shipped_target("toy_square");
-
-Program good(Result<Program> section) {
-  EXPECT_TRUE(section.ok()) << to_text(section.refusal());
-  return section.ok() ? std::move(*section) : Program{};
-}
-
 std::string texts(const Program& program, const std::vector<CheckFailure>& failures) {
   std::string all;
   for (const CheckFailure& failure : failures) all += to_text(program, failure) + "\n";
@@ -31,12 +25,15 @@ std::string texts(const Program& program, const std::vector<CheckFailure>& failu
 std::vector<Program> valid_programs() {
   std::vector<Program> all;
   for (Result<Program> section :
-       {testing::flat_add(kToy, 7), testing::flat_add(kToy, 8), testing::row_sum_fold(kToy, 5, false),
-        testing::row_sum_fold(kToy, 1, false), testing::row_sum_fold(kToy, 5, true), testing::tile_gather(kToy, 100),
-        testing::streamed_product(kToy, 3, 2, 4), testing::chunked_add(kToy, 3, 4), testing::chunked_add(kToy, 2, 1),
-        testing::row_update(kToy, 6, 3), testing::state_chunks(kToy, 2, 3), testing::two_results(kToy, 13),
-        testing::join(kToy, 4), testing::join(kToy, 3), testing::element_gather(kToy, 3, 5),
-        testing::checked_fold(kToy, 4), testing::many_adds(kToy, 3, 4)})
+       {testing::flat_add(testing::toy_square(), 7), testing::flat_add(testing::toy_square(), 8),
+        testing::row_sum_fold(testing::toy_square(), 5, false), testing::row_sum_fold(testing::toy_square(), 1, false),
+        testing::row_sum_fold(testing::toy_square(), 5, true), testing::tile_gather(testing::toy_square(), 100),
+        testing::streamed_product(testing::toy_square(), 3, 2, 4), testing::chunked_add(testing::toy_square(), 3, 4),
+        testing::chunked_add(testing::toy_square(), 2, 1), testing::row_update(testing::toy_square(), 6, 3),
+        testing::state_chunks(testing::toy_square(), 2, 3), testing::two_results(testing::toy_square(), 13),
+        testing::join(testing::toy_square(), 4), testing::join(testing::toy_square(), 3),
+        testing::element_gather(testing::toy_square(), 3, 5), testing::checked_fold(testing::toy_square(), 4),
+        testing::many_adds(testing::toy_square(), 3, 4)})
     all.push_back(good(std::move(section)));
   return all;
 }
@@ -89,15 +86,15 @@ TEST(Certify, TheTableIsTheListOfChecks) {
 TEST(Certify, CertifiesValidProgramsAndTheSmallCheckerAgrees) {
   for (const Program& program : valid_programs()) {
     SCOPED_TRACE(program.name);
-    const Verdict verdict = certify(program, kToy);
+    const Verdict verdict = certify(program, testing::toy_square());
     EXPECT_TRUE(verdict.ok()) << texts(program, verdict.failures);
-    EXPECT_THAT(recheck(program, kToy, verdict.certificate), IsEmpty());
+    EXPECT_THAT(recheck(program, testing::toy_square(), verdict.certificate), IsEmpty());
   }
 }
 
 TEST(Certify, SaysWhatItCounted) {
-  const Program chunks = good(testing::chunked_add(kToy, 3, 4));
-  const Certificate c = certify(chunks, kToy).certificate;
+  const Program chunks = good(testing::chunked_add(testing::toy_square(), 3, 4));
+  const Certificate c = certify(chunks, testing::toy_square()).certificate;
   EXPECT_EQ(c.footprint, 3U * 2 * 16 * 2);
   EXPECT_EQ(c.widest_computed_page, 1U);
   ASSERT_EQ(c.edges.size(), 3U);
@@ -106,8 +103,8 @@ TEST(Certify, SaysWhatItCounted) {
   EXPECT_EQ(c.moves[0], (MoveEvidence{StageId{0}, 0, 11}));
   EXPECT_EQ(c.moves[1], (MoveEvidence{StageId{1}, 0, 0}));
   EXPECT_EQ(c.results, (std::vector{ResultEvidence{TensorId{2}, 12, 12}}));
-  const Program fold = good(testing::row_sum_fold(kToy, 5, false));
-  const Certificate carried = certify(fold, kToy).certificate;
+  const Program fold = good(testing::row_sum_fold(testing::toy_square(), 5, false));
+  const Certificate carried = certify(fold, testing::toy_square()).certificate;
   for (const EdgeEvidence& edge : carried.edges)
     if (fold.at(edge.buffer).name == "run_sum") {
       EXPECT_EQ(edge.pushes, 6U);  // the start and five updates
@@ -116,14 +113,14 @@ TEST(Certify, SaysWhatItCounted) {
 }
 
 TEST(Certify, AStateKeepsWhatIsNotAddressed) {
-  const Program update = good(testing::row_update(kToy, 6, 3));
-  const Certificate c = certify(update, kToy).certificate;
+  const Program update = good(testing::row_update(testing::toy_square(), 6, 3));
+  const Certificate c = certify(update, testing::toy_square()).certificate;
   EXPECT_EQ(c.results, (std::vector{ResultEvidence{TensorId{0}, 3, 18}}));
 }
 
 TEST(Certify, AnIndexThatOnlyTheRunChecksIsSaidToBe) {
-  const Program gather = good(testing::element_gather(kToy, 3, 5));
-  const Certificate c = certify(gather, kToy).certificate;
+  const Program gather = good(testing::element_gather(testing::toy_square(), 3, 5));
+  const Certificate c = certify(gather, testing::toy_square()).certificate;
   const auto table = std::find_if(c.reads.begin(), c.reads.end(), [&](const ReadEvidence& read) {
     return gather.at(read.stage).name == "gather" && read.operand == 1;
   });
@@ -134,7 +131,7 @@ TEST(Certify, AnIndexThatOnlyTheRunChecksIsSaidToBe) {
 
 // y = 1 up to the column that a counter of `blocks` blocks, `step` more each, reaches.
 Program counted_columns(uint64_t blocks, double step) {
-  Builder b(kToy, Precision::F32);
+  Builder b(testing::toy_square(), Precision::F32);
   const TensorId y = b.tensor("y", TensorRole::Output, 1, 4, Precision::Bf16);
   const BufferId counter = b.scratch("counter", 1, Precision::I8), out = b.buffer("out", 1, Precision::Bf16);
   b.level(FoldLevel::Prologue);
@@ -162,13 +159,13 @@ TEST(Certify, ACounterOfBlocksIsWhatTheyAddUpTo) {
                                            {42, -3.0, true},
                                            {43, -3.0, false}}) {
     const Program program = counted_columns(static_cast<uint64_t>(blocks), step);
-    EXPECT_EQ(certify(program, kToy).ok(), fits) << blocks << " blocks of " << step;
+    EXPECT_EQ(certify(program, testing::toy_square()).ok(), fits) << blocks << " blocks of " << step;
   }
 }
 
 // y = row i of the table up to column i - 4: the index is loaded twice, and only the gather's copy is bounded.
 Program cut_gather(bool same_index) {
-  Builder b(kToy, Precision::F32);
+  Builder b(testing::toy_square(), Precision::F32);
   const TensorId table = b.tensor("table", TensorRole::Param, 1, 400, Precision::Bf16, GivenInit{});
   const TensorId i = b.tensor("i", TensorRole::Input, 1, 1, Precision::I8, GivenInit{});
   const TensorId other = same_index ? i : b.tensor("j", TensorRole::Input, 1, 1, Precision::I8, GivenInit{});
@@ -195,9 +192,9 @@ Program cut_gather(bool same_index) {
 
 TEST(Certify, ABoundOnOneCopyOfAnIndexHoldsForTheOthers) {
   const Program same = cut_gather(true);
-  EXPECT_EQ(texts(same, certify(same, kToy).failures), "");
+  EXPECT_EQ(texts(same, certify(same, testing::toy_square()).failures), "");
   const Program other = cut_gather(false);
-  EXPECT_EQ(texts(other, certify(other, kToy).failures),
+  EXPECT_EQ(texts(other, certify(other, testing::toy_square()).failures),
             "indices: stage end (buffer end): makes indices of -132 to 123, an i8 holds -128 to 127\n");
 }
 
@@ -210,17 +207,17 @@ TEST(Certify, ProductsOfRealTargetsAreCertified) {
 }
 
 TEST(Certify, AProgramWithoutSoundIdsGetsItsFindingsAlone) {
-  Program add = good(testing::flat_add(kToy, 7));
+  Program add = good(testing::flat_add(testing::toy_square(), 7));
   add.stages[2].ins[0] = BufferId{77};
-  const Verdict verdict = certify(add, kToy);
+  const Verdict verdict = certify(add, testing::toy_square());
   ASSERT_EQ(verdict.failures.size(), 1U);
   EXPECT_EQ(verdict.failures[0].check, "structure");
   EXPECT_THAT(verdict.failures[0].text, HasSubstr("has buffer 77, the program has 3 (S3)"));
 }
 
 TEST(Certify, ARefusalNamesTheResultAndTheFirstFailure) {
-  Program add = good(testing::flat_add(kToy, 7));
-  Target small = kToy;
+  Program add = good(testing::flat_add(testing::toy_square(), 7));
+  Target small = testing::toy_square();
   small.local_bytes = 383;
   const Result<Certificate> refused = certificate_of(add, small);
   ASSERT_FALSE(refused.ok());
@@ -234,7 +231,7 @@ TEST(Certify, ARefusalNamesTheResultAndTheFirstFailure) {
 
 TEST(CertificateFile, RoundTrips) {
   for (const Program& program : valid_programs()) {
-    const Certificate certificate = certify(program, kToy).certificate;
+    const Certificate certificate = certify(program, testing::toy_square()).certificate;
     const Result<Certificate> again = certificate_from_json(to_json(certificate), "file");
     ASSERT_TRUE(again.ok()) << to_text(again.refusal());
     EXPECT_EQ(*again, certificate);
@@ -242,7 +239,8 @@ TEST(CertificateFile, RoundTrips) {
 }
 
 TEST(CertificateFile, IsWrittenAndRead) {
-  const Certificate certificate = certify(good(testing::flat_add(kToy, 7)), kToy).certificate;
+  const Certificate certificate =
+      certify(good(testing::flat_add(testing::toy_square(), 7)), testing::toy_square()).certificate;
   const std::string path = ::testing::TempDir() + "certificate_test.json";
   ASSERT_TRUE(write_certificate(certificate, path).ok());
   const Result<Certificate> again = read_certificate(path);
@@ -253,7 +251,8 @@ TEST(CertificateFile, IsWrittenAndRead) {
 }
 
 TEST(CertificateFile, RefusesWhatIsNoCertificate) {
-  const std::string text = to_json(certify(good(testing::flat_add(kToy, 7)), kToy).certificate);
+  const std::string text =
+      to_json(certify(good(testing::flat_add(testing::toy_square(), 7)), testing::toy_square()).certificate);
   const auto reason = [](const std::string& bad) {
     const Result<Certificate> read = certificate_from_json(bad, "file");
     return read.ok() ? std::string("accepted") : read.refusal().reason;
@@ -275,12 +274,13 @@ TEST(CertificateFile, RefusesWhatIsNoCertificate) {
 // ---- the small checker ----
 
 TEST(Recheck, RejectsTheCertificateOfAnotherProgram) {
-  const Program seven = good(testing::flat_add(kToy, 7));
+  const Program seven = good(testing::flat_add(testing::toy_square(), 7));
   Program other = seven;
   other.stages[2].name = "plus";
-  const Certificate certificate = certify(seven, kToy).certificate;
-  EXPECT_THAT(recheck(other, kToy, certificate), ::testing::ElementsAre(HasSubstr("the fingerprint is")));
-  Target larger = kToy;
+  const Certificate certificate = certify(seven, testing::toy_square()).certificate;
+  EXPECT_THAT(recheck(other, testing::toy_square(), certificate),
+              ::testing::ElementsAre(HasSubstr("the fingerprint is")));
+  Target larger = testing::toy_square();
   larger.local_bytes += 1;
   EXPECT_THAT(recheck(seven, larger, certificate), ::testing::ElementsAre(HasSubstr("the local memory is")));
 }
@@ -289,7 +289,7 @@ TEST(Recheck, RejectsTheCertificateOfAnotherProgram) {
 TEST(Recheck, RejectsEveryAlteredNumber) {
   for (const Program& program : valid_programs()) {
     SCOPED_TRACE(program.name);
-    const std::string text = to_json(certify(program, kToy).certificate);
+    const std::string text = to_json(certify(program, testing::toy_square()).certificate);
     size_t altered = 0;
     for (size_t at = text.find("\": "); at != std::string::npos; at = text.find("\": ", at + 1)) {
       const size_t from = at + 3;
@@ -305,7 +305,7 @@ TEST(Recheck, RejectsEveryAlteredNumber) {
       }
       const Result<Certificate> read = certificate_from_json(changed, "file");
       ASSERT_TRUE(read.ok()) << to_text(read.refusal());
-      EXPECT_FALSE(recheck(program, kToy, *read).empty()) << text.substr(at < 40 ? 0 : at - 40, 60);
+      EXPECT_FALSE(recheck(program, testing::toy_square(), *read).empty()) << text.substr(at < 40 ? 0 : at - 40, 60);
       ++altered;
     }
     EXPECT_GT(altered, 20U);
@@ -313,12 +313,12 @@ TEST(Recheck, RejectsEveryAlteredNumber) {
 }
 
 TEST(Recheck, RejectsAListCutShort) {
-  const Program program = good(testing::two_results(kToy, 13));
-  const Certificate whole = certify(program, kToy).certificate;
+  const Program program = good(testing::two_results(testing::toy_square(), 13));
+  const Certificate whole = certify(program, testing::toy_square()).certificate;
   const auto rejected = [&](auto change) {
     Certificate changed = whole;
     change(changed);
-    return !recheck(program, kToy, changed).empty();
+    return !recheck(program, testing::toy_square(), changed).empty();
   };
   EXPECT_TRUE(rejected([](Certificate& c) { c.checks.pop_back(); }));
   EXPECT_TRUE(rejected([](Certificate& c) { c.buffers.pop_back(); }));

@@ -14,8 +14,6 @@
 namespace tw::spatial {
 namespace {
 
-const Target kToy = testing::shipped_target("toy_square");
-
 Stage& stage(Program& program, std::string_view name) {
   const auto at =
       std::find_if(program.stages.begin(), program.stages.end(), [&](const Stage& s) { return s.name == name; });
@@ -50,17 +48,17 @@ struct Mutation {
   bool by_value = false;
 };
 
-Result<Program> add() { return testing::flat_add(kToy, 7); }
-Result<Program> chunks() { return testing::chunked_add(kToy, 3, 4); }
-Result<Program> fold() { return testing::row_sum_fold(kToy, 5, false); }
-Result<Program> counted() { return testing::checked_fold(kToy, 4); }
-Result<Program> gather() { return testing::tile_gather(kToy, 100); }
-Result<Program> product() { return testing::streamed_product(kToy, 3, 2, 4); }
-Result<Program> update() { return testing::row_update(kToy, 6, 3); }
-Result<Program> states() { return testing::state_chunks(kToy, 2, 3); }
-Result<Program> results() { return testing::two_results(kToy, 13); }
-Result<Program> joined() { return testing::join(kToy, 4); }
-Result<Program> elements() { return testing::element_gather(kToy, 3, 5); }
+Result<Program> add() { return testing::flat_add(testing::toy_square(), 7); }
+Result<Program> chunks() { return testing::chunked_add(testing::toy_square(), 3, 4); }
+Result<Program> fold() { return testing::row_sum_fold(testing::toy_square(), 5, false); }
+Result<Program> counted() { return testing::checked_fold(testing::toy_square(), 4); }
+Result<Program> gather() { return testing::tile_gather(testing::toy_square(), 100); }
+Result<Program> product() { return testing::streamed_product(testing::toy_square(), 3, 2, 4); }
+Result<Program> update() { return testing::row_update(testing::toy_square(), 6, 3); }
+Result<Program> states() { return testing::state_chunks(testing::toy_square(), 2, 3); }
+Result<Program> results() { return testing::two_results(testing::toy_square(), 13); }
+Result<Program> joined() { return testing::join(testing::toy_square(), 4); }
+Result<Program> elements() { return testing::element_gather(testing::toy_square(), 3, 5); }
 
 const std::vector<Mutation>& mutations() {
   static const std::vector<Mutation> all{
@@ -187,8 +185,9 @@ const std::vector<Mutation>& mutations() {
       {"two items store one tile of a state", states,
        [](Program& p, Target&) { pattern(p, "store_state").origin.steps[0].stride = 2; }, "coverage",
        "tile 2 at (2, 0) is stored by item 0 too", "stale_read"},
-      {"equal tiles when each index is at its low bound", [] { return testing::scattered_rows(kToy, 3); },
-       [](Program&, Target&) {}, "coverage", "tile 0 at (0, 0) is stored by item 0 too, each index at its low bound"},
+      {"equal tiles when each index is at its low bound",
+       [] { return testing::scattered_rows(testing::toy_square(), 3); }, [](Program&, Target&) {}, "coverage",
+       "tile 0 at (0, 0) is stored by item 0 too, each index at its low bound"},
       {"an output stored once a block, and data counts the blocks", counted,
        [](Program& p, Target&) {
          // The pages of the blocks are copied out as well.
@@ -277,7 +276,7 @@ TEST(Mutation, EachIsRejectedByItsCheck) {
     Result<Program> section = mutation.valid();
     ASSERT_TRUE(section.ok()) << to_text(section.refusal());
     Program program = std::move(*section);
-    Target target = kToy;
+    Target target = testing::toy_square();
     mutation.breaks(program, target);
     const std::vector<CheckFailure> failures = run_check(mutation.check, program, target);
     std::string all;
@@ -308,7 +307,7 @@ TEST(Mutation, TheEvaluatorSeesWhatItCan) {
   for (const Mutation& mutation : mutations()) {
     SCOPED_TRACE(std::string(mutation.name));
     Program program = *mutation.valid();
-    Target target = kToy;
+    Target target = testing::toy_square();
     const bool valid = certify(program, target).ok();
     if (valid) {
       EXPECT_EQ(outcome(program, 1), "");
@@ -326,7 +325,7 @@ TEST(Mutation, AForgedCertificateIsRejected) {
     Result<Program> section = mutation.valid();
     ASSERT_TRUE(section.ok());
     Program program = std::move(*section);
-    Target target = kToy;
+    Target target = testing::toy_square();
     const Certificate sound = certify(program, target).certificate;
     mutation.breaks(program, target);
     if (!validate(program).empty()) continue;  // what the small checker relies on

@@ -12,11 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const Target kToy = testing::shipped_target("toy_square");
-
 // y = x + 1 over one tile; `y` may be the name of x, which is then rewritten.
 Program increment(std::string name, const std::string& x, const std::string& y, Init init) {
-  Builder b(kToy, Precision::F32);
+  Builder b(testing::toy_square(), Precision::F32);
   const TensorId from = b.tensor(x, TensorRole::Input, 1, 4, Precision::F32, std::move(init));
   const TensorId to = b.tensor(y, TensorRole::Output, 1, 4, Precision::F32);
   const BufferId in = b.buffer("in", 1, Precision::F32), out = b.buffer("out", 1, Precision::F32);
@@ -43,15 +41,16 @@ Composition step() {
 
 std::vector<std::string> failures(const Composition& composed) {
   std::vector<std::string> all;
-  for (const StepFailure& failure : certify(composed, kToy).failures) all.push_back(to_text(composed, failure));
+  for (const StepFailure& failure : certify(composed, testing::toy_square()).failures)
+    all.push_back(to_text(composed, failure));
   return all;
 }
 
 TEST(Step, IsCertifiedAndCheckedAgain) {
   const Composition composed = step();
-  const StepVerdict verdict = certify(composed, kToy);
+  const StepVerdict verdict = certify(composed, testing::toy_square());
   EXPECT_THAT(failures(composed), IsEmpty());
-  EXPECT_THAT(recheck(composed, kToy, verdict.certificate), IsEmpty());
+  EXPECT_THAT(recheck(composed, testing::toy_square(), verdict.certificate), IsEmpty());
   EXPECT_EQ(verdict.certificate.storages[index(*composed.first("m"))], (StorageEvidence{-1, 1}));
   EXPECT_EQ(verdict.certificate.storages[index(*composed.last("m"))], (StorageEvidence{1, 1}));
   const Result<StepCertificate> again = step_certificate_from_json(to_json(verdict.certificate), "file");
@@ -61,10 +60,10 @@ TEST(Step, IsCertifiedAndCheckedAgain) {
 
 TEST(Step, SectionsInAnotherOrderReadWhatIsNotThere) {
   Composition composed = step();
-  const StepCertificate sound = certify(composed, kToy).certificate;
+  const StepCertificate sound = certify(composed, testing::toy_square()).certificate;
   std::swap(composed.sections[0], composed.sections[2]);
   EXPECT_THAT(failures(composed), ::testing::Contains(HasSubstr("producers: section second (storage b 0): is read")));
-  EXPECT_FALSE(recheck(composed, kToy, sound).empty());
+  EXPECT_FALSE(recheck(composed, testing::toy_square(), sound).empty());
 }
 
 TEST(Step, AReadOfAStateBeforeItsUpdateIsStale) {

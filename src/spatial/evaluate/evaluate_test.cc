@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/expect_good.h"
 #include "spatial/builder.h"
 #include "spatial/testing.h"
 
@@ -26,16 +27,6 @@ Target toy() {
   Target target = spatial::testing::toy_target({4, 4}, 8);
   target.precisions.insert(Precision::I64);
   return target;
-}
-
-Program good(Result<Program> program) {
-  EXPECT_TRUE(program.ok()) << to_text(program.refusal());
-  return program.ok() ? std::move(*program) : Program{};
-}
-
-Run good(Result<Run> run) {
-  EXPECT_TRUE(run.ok()) << to_text(run.refusal());
-  return run.ok() ? *run : Run{};
 }
 
 using Body = std::function<Expr(GenericStage&, BufferId)>;

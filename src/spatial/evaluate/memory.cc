@@ -9,11 +9,11 @@
 namespace tw::spatial::evaluate {
 namespace {
 
-bool put(Precision precision, double value, std::byte* codes, uint64_t at) {
+bool put_rounded(Precision precision, double value, std::byte* codes, uint64_t at) {
   put_real(precision, value, codes, at);
   return true;
 }
-bool put(Precision precision, int64_t value, std::byte* codes, uint64_t at) {
+bool put_rounded(Precision precision, int64_t value, std::byte* codes, uint64_t at) {
   return put_integer(precision, value, codes, at);
 }
 
@@ -25,7 +25,7 @@ std::optional<uint64_t> fill(Stored& stored, TileShape tile, ValueOf&& value_of)
     for (uint64_t col = 0; col < tensor.cols; ++col) {
       const TilePlace place = place_of(tensor, tile, row, col);
       const uint64_t element = row * tensor.cols + col;
-      if (!put(tensor.dtype, value_of(element), stored.codes.data(), place.tile * tile.size() + place.element))
+      if (!put_rounded(tensor.dtype, value_of(element), stored.codes.data(), place.tile * tile.size() + place.element))
         return element;
     }
   std::fill(stored.written.begin(), stored.written.end(), true);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/expect_good.h"
 #include "spatial/evaluate/evaluate.h"
 #include "spatial/evaluate/testing/compare.h"
 #include "spatial/evaluate/testing/naive.h"
@@ -12,11 +13,6 @@
 
 namespace tw::spatial::evaluate {
 namespace {
-
-Run good(Result<Run> run) {
-  EXPECT_TRUE(run.ok()) << to_text(run.refusal());
-  return run.ok() ? *run : Run{};
-}
 
 std::string told(const Run& run) { return run.fault ? to_text(*run.fault) : "no fault"; }
 

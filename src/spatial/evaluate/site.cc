@@ -151,7 +151,8 @@ bool Site::move(const Stage& stage, const Turn& turn) {
 bool Site::address(const Stage& stage, const Turn& turn, uint64_t& tile) {
   const TileAddr& origin = stage.pattern()->origin;
   tile = origin.base;
-  for (const Step& step : origin.steps) tile = add_product(tile, step.stride, turn.at[static_cast<size_t>(step.var)]);
+  for (const spatial::Step& step : origin.steps)
+    tile = add_product(tile, step.stride, turn.at[static_cast<size_t>(step.var)]);
   if (!origin.indirect) return true;
   const IndirectTile& indirect = *origin.indirect;
   const Buffer& page = program_.at(indirect.index);

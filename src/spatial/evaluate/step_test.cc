@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/expect_good.h"
 #include "spatial/builder.h"
 #include "spatial/evaluate/composed.h"
 #include "spatial/testing.h"
@@ -14,16 +15,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 const Target kToy = spatial::testing::toy_target({4, 4}, 8);
-
-Program good(Result<Program> program) {
-  EXPECT_TRUE(program.ok()) << to_text(program.refusal());
-  return program.ok() ? std::move(*program) : Program{};
-}
-
-StepRun good(Result<StepRun> run) {
-  EXPECT_TRUE(run.ok()) << to_text(run.refusal());
-  return run.ok() ? *run : StepRun{};
-}
 
 // to = from * factor over six tiles, an item each; in place when both are one name.
 Program scaled(const std::string& from, const std::string& to, double factor, Init init = ExternalInit{}) {

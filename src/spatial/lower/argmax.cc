@@ -14,8 +14,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
-
 // How the rows of x, and the places of their maxima, lie.
 struct Rows {
   uint64_t count = 1;    // m
@@ -40,15 +38,15 @@ struct Rows {
   [[nodiscard]] std::vector<WorkItem> items(uint64_t per_row) const { return grid_items(tile_rows, per_row); }
 };
 
-struct Precisions {
+struct ArgmaxPrecisions {
   Precision x = Precision::F32;
   Precision accumulator = Precision::F32;
   Precision position = Precision::I32;
 };
 
 // Positions are made at I(space).
-Result<Precisions> precisions(const OpView& op, uint64_t space) {
-  Precisions all;
+Result<ArgmaxPrecisions> argmax_precisions(const OpView& op, uint64_t space) {
+  ArgmaxPrecisions all;
   TW_TRY(all.x, table_precision(op, op[0]));
   TW_TRY(all.accumulator, accumulator_for(op.target, all.x, op.subject()));
   TW_TRY(all.position, index_precision(op.target, space, op.subject()));
@@ -124,7 +122,7 @@ struct Winners {
   TensorId value{};
   TensorId position{};
 
-  static Winners declare(Builder& b, const OpView& op, const Rows& r, const Precisions& dtypes, TensorRole role,
+  static Winners declare(Builder& b, const OpView& op, const Rows& r, const ArgmaxPrecisions& dtypes, TensorRole role,
                          size_t level, uint64_t slots) {
     const uint64_t cols = slots * op.target.tile.cols;
     const std::string name = op.result.name + "__argmax";
@@ -135,7 +133,7 @@ struct Winners {
 
 class BlockScan {
  public:
-  BlockScan(const OpView& op, const Rows& r, const Blocks& blocks, const Precisions& dtypes)
+  BlockScan(const OpView& op, const Rows& r, const Blocks& blocks, const ArgmaxPrecisions& dtypes)
       : op_(op), rows_(r), blocks_(blocks), dtypes_(dtypes), builder_(op.target, dtypes.accumulator) {}
 
   Result<Program> build() {
@@ -233,14 +231,14 @@ class BlockScan {
   const OpView& op_;
   const Rows& rows_;
   const Blocks& blocks_;
-  const Precisions& dtypes_;
+  const ArgmaxPrecisions& dtypes_;
   Builder builder_;
   BufferId address_{}, start_{}, live_{}, first_{};  // of the slot: where its block is loaded from, and its fields
   BufferId x_{}, seed_{}, picked_{};
 };
 
 // Level `level` of the merges: `slots` winners of a row to slots / fan, or the result.
-Result<Program> merge(const OpView& op, const Rows& r, const Precisions& dtypes, size_t level, uint64_t slots,
+Result<Program> merge(const OpView& op, const Rows& r, const ArgmaxPrecisions& dtypes, size_t level, uint64_t slots,
                       uint64_t fan) {
   Builder b(op.target, dtypes.accumulator);
   const bool root = slots == fan;
@@ -300,7 +298,7 @@ std::vector<uint64_t> merge_fans(uint64_t blocks, uint64_t most) {
 
 Result<Program> argmax_rows(const OpView& op) {
   const Rows r(op);
-  TW_TRY(const Precisions dtypes, precisions(op, r.cols));
+  TW_TRY(const ArgmaxPrecisions dtypes, argmax_precisions(op, r.cols));
   Builder b(op.target, dtypes.accumulator);
   const TensorId from = declare_dense(b, op[0], dtypes.x);
   const BufferId x = b.buffer("in_x", r.row_tiles, dtypes.x);
@@ -315,7 +313,7 @@ Result<Program> argmax_rows(const OpView& op) {
 Result<std::vector<Program>> argmax_blocked(const OpView& op) {
   const Rows r(op);
   const Blocks blocks(op.target, r);
-  TW_TRY(const Precisions dtypes, precisions(op, r.cols + blocks.width + 1));
+  TW_TRY(const ArgmaxPrecisions dtypes, argmax_precisions(op, r.cols + blocks.width + 1));
   std::vector<Program> sections;
   TW_TRY(Program scan, BlockScan(op, r, blocks, dtypes).build());
   sections.push_back(std::move(scan));

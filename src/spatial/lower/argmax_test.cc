@@ -21,23 +21,23 @@ using testing::integers;
 using testing::OpCase;
 using testing::reals;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-OpCase of(uint64_t rows, uint64_t cols, uint64_t seed = 1) { return {graph::ArgMax{}, {reals("x", rows, cols, seed)}}; }
+OpCase argmax_of(uint64_t rows, uint64_t cols, uint64_t seed = 1) {
+  return {graph::ArgMax{}, {reals("x", rows, cols, seed)}};
+}
 // Few distinct values, so that every maximum is there several times.
 OpCase ties(uint64_t rows, uint64_t cols, uint64_t seed = 1) {
-  OpCase c = of(rows, cols, seed);
+  OpCase c = argmax_of(rows, cols, seed);
   for (double& value : c.operands[0]->values) value = std::round(value);
   return c;
 }
 
-struct Shape {
+struct ArgmaxShape {
   Target target;
   uint64_t rows;
   uint64_t cols;
 };
-std::vector<Shape> shapes() {
-  std::vector<Shape> all;
+std::vector<ArgmaxShape> argmax_shapes() {
+  std::vector<ArgmaxShape> all;
   for (const uint64_t n : {1, 33, 256, 257, 300, 2049}) all.push_back({testing::t32(), 1, n});
   for (const uint64_t n : {1, 5, 8, 9, 12, 17, 65, 200}) all.push_back({testing::t4(), 1, n});
   for (const uint64_t m : {3, 4, 9}) all.insert(all.end(), {{testing::t4(), m, 7}, {testing::t4(), m, 30}});
@@ -50,21 +50,21 @@ std::vector<Shape> shapes() {
 }
 
 TEST(ArgMax, TheFirstMaximumOfEveryRow) {
-  for (const Shape& s : shapes()) {
+  for (const ArgmaxShape& s : argmax_shapes()) {
     SCOPED_TRACE(::testing::Message() << s.target.name << " " << s.rows << "x" << s.cols);
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const Lowered lowered = expect_lowers(ties(s.rows, s.cols, seed), s.target);
       EXPECT_EQ(lowered.form, s.target.wide(s.cols) ? "blocked" : "rows");
       expect_lowers({graph::ArgMax{}, {integers("x", s.rows, s.cols, seed, -3, 3)}}, s.target);
     }
-    expect_lowers(of(s.rows, s.cols, 9), s.target);
+    expect_lowers(argmax_of(s.rows, s.cols, 9), s.target);
   }
 }
 
 // A NaN in front of the row stays; elsewhere, also in front of a block, it never wins. Rows of nothing but -inf, and of
 // less than any mask but -inf would be, are rows like others.
 TEST(ArgMax, WhatIsNoNumberAndWhatIsLeast) {
-  for (const Shape& s : shapes()) {
+  for (const ArgmaxShape& s : argmax_shapes()) {
     if (s.target.real_element == Precision::Fx16) continue;
     SCOPED_TRACE(::testing::Message() << s.target.name << " " << s.rows << "x" << s.cols);
     const uint64_t block = s.target.accumulator_tiles * s.target.tile.cols;
@@ -75,7 +75,7 @@ TEST(ArgMax, WhatIsNoNumberAndWhatIsLeast) {
     expect_lowers(c, s.target);
     values[0] = std::nan("");
     expect_lowers(c, s.target);
-    values.assign(values.size(), -kInf);
+    values.assign(values.size(), -testing::kInf);
     expect_lowers(c, s.target);
     values.back() = -2e30;
     expect_lowers(c, s.target);
@@ -101,7 +101,7 @@ TEST(ArgMax, IntegersAtTheLeastOfTheirKind) {
 // What is stored wider decides wider.
 TEST(ArgMax, ScansWhatIsStored) {
   for (const uint64_t n : {8, 30}) {
-    OpCase c = of(1, n);
+    OpCase c = argmax_of(1, n);
     c.operands[0]->tensor.dtype = Precision::F32;
     c.operands[0]->values.assign(n, 1.0);
     c.operands[0]->values[n - 2] = 1.0 + 0x1p-20;
@@ -112,7 +112,8 @@ TEST(ArgMax, ScansWhatIsStored) {
 }
 
 TEST(ArgMax, BothFormsAgree) {
-  for (const Shape& s : {Shape{testing::t4(), 1, 7}, Shape{testing::t4(), 5, 8}, Shape{testing::tall(), 9, 3}}) {
+  for (const ArgmaxShape& s :
+       {ArgmaxShape{testing::t4(), 1, 7}, ArgmaxShape{testing::t4(), 5, 8}, ArgmaxShape{testing::tall(), 9, 3}}) {
     const OpCase c = ties(s.rows, s.cols);
     const OpView view = testing::view_of(c, s.target);
     expect_equal(argmax_rows(view), c, s.target);
@@ -138,17 +139,17 @@ TEST(ArgMax, MergesAreEven) {
 
 // A long row: 258 blocks and three levels of merges.
 TEST(ArgMax, ALongRow) {
-  const Lowered lowered = expect_lowers(of(1, 66'000), testing::t32());
+  const Lowered lowered = expect_lowers(argmax_of(1, 66'000), testing::t32());
   EXPECT_EQ(lowered.sections.size(), 1U + merge_fans(258, 8).size());
 }
 
 TEST(ArgMax, RefusesWhatTheTargetLacks) {
   Target target = testing::t4();
   target.capabilities.erase(Capability::ArgMax);
-  EXPECT_THAT(expect_refused(of(1, 5), target).reason, HasSubstr("argmax"));
-  EXPECT_EQ(expect_refused(of(1, 5), testing::without_reals()).kind, RefusalKind::Missing);
-  EXPECT_THAT(expect_refused(of(1, 200), testing::narrow_integers()).reason, HasSubstr("an i16"));
-  EXPECT_EQ(expect_refused(of(1, 8), testing::t4_with(64)).kind, RefusalKind::TooLarge);
+  EXPECT_THAT(expect_refused(argmax_of(1, 5), target).reason, HasSubstr("argmax"));
+  EXPECT_EQ(expect_refused(argmax_of(1, 5), testing::without_reals()).kind, RefusalKind::Missing);
+  EXPECT_THAT(expect_refused(argmax_of(1, 200), testing::narrow_integers()).reason, HasSubstr("an i16"));
+  EXPECT_EQ(expect_refused(argmax_of(1, 8), testing::t4_with(64)).kind, RefusalKind::TooLarge);
 }
 
 }  // namespace

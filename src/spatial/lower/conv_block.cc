@@ -13,13 +13,13 @@ namespace tw::spatial::lower {
 namespace {
 
 // How the block is cut: items of `block` tiles of a tile row.
-struct Cut {
+struct ConvCut {
   uint64_t rows_t = 1;
   uint64_t cols_t = 1;
   uint64_t block = 1;
   bool dense = false;  // ring and weights
 
-  Cut(const OpView& op, const Conv& c, bool dense_ring) : dense(dense_ring) {
+  ConvCut(const OpView& op, const Conv& c, bool dense_ring) : dense(dense_ring) {
     const TileGrid grid = grid_of({.rows = c.rows, .cols = c.chan}, op.target.tile);
     rows_t = grid.rows;
     cols_t = grid.cols;
@@ -44,7 +44,7 @@ TensorId input_rows(Builder& b, const OpView& op, const Conv& c) {
 
 class ConvRows {
  public:
-  ConvRows(const OpView& op, const Conv& c, const Cut& cut, uint32_t pages)
+  ConvRows(const OpView& op, const Conv& c, const ConvCut& cut, uint32_t pages)
       : op_(op), c_(c), cut_(cut), pages_(pages), b_(op.target, c.accumulator) {}
 
   Result<Program> build() && {
@@ -126,7 +126,7 @@ class ConvRows {
 
   const OpView& op_;
   const Conv& c_;
-  const Cut& cut_;
+  const ConvCut& cut_;
   uint32_t pages_;
   Builder b_;
   BufferId own_{};
@@ -140,7 +140,7 @@ class ConvRows {
 
 class ConvRing {
  public:
-  ConvRing(const OpView& op, const Conv& c, const Cut& cut, uint32_t pages)
+  ConvRing(const OpView& op, const Conv& c, const ConvCut& cut, uint32_t pages)
       : op_(op), c_(c), cut_(cut), pages_(pages), b_(op.target, c.accumulator) {}
 
   Result<Program> build() && {
@@ -194,7 +194,7 @@ class ConvRing {
 
   const OpView& op_;
   const Conv& c_;
-  const Cut& cut_;
+  const ConvCut& cut_;
   uint32_t pages_;
   Builder b_;
   TensorId ring_{};
@@ -213,7 +213,7 @@ Result<std::vector<Program>> conv_block(const OpView& op, bool dense_ring) {
         RefusalKind::Unsupported, op.subject(),
         fmt::format("{} is both the {} rows and the weights, which lie in different layouts", op[0].name, c.rows),
         "Copy one of the two to a tensor of its own.");
-  const Cut cut(op, c, dense_ring);
+  const ConvCut cut(op, c, dense_ring);
   const auto outputs = [&](uint32_t pages) { return ConvRows(op, c, cut, pages).build(); };
   const auto ring = [&](uint32_t pages) { return ConvRing(op, c, cut, pages).build(); };
   return conv_sections(op, within(paged(op.target, outputs), op.target), within(paged(op.target, ring), op.target));

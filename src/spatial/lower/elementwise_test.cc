@@ -45,7 +45,7 @@ OpCase spread(Arithmetic op, bool scalar, uint64_t rows, uint64_t cols, bool who
   return c;
 }
 
-struct Shape {
+struct ElementwiseShape {
   uint64_t rows;
   uint64_t cols;
   std::string_view form;
@@ -57,8 +57,9 @@ TEST(Elementwise, EveryOperatorInEveryForm) {
   for (const Arithmetic op : kAll) {
     for (const bool whole : {false, true}) {
       for (const auto& [rows, cols, form] :
-           {Shape{1, 1, "whole row"}, Shape{1, 5, "whole row"}, Shape{1, 8, "whole row"}, Shape{1, 9, "blocked"},
-            Shape{1, 30, "blocked"}, Shape{2, 5, "matrix"}, Shape{9, 3, "matrix"}})
+           {ElementwiseShape{1, 1, "whole row"}, ElementwiseShape{1, 5, "whole row"},
+            ElementwiseShape{1, 8, "whole row"}, ElementwiseShape{1, 9, "blocked"}, ElementwiseShape{1, 30, "blocked"},
+            ElementwiseShape{2, 5, "matrix"}, ElementwiseShape{9, 3, "matrix"}})
         EXPECT_EQ(expect_lowers(both(op, rows, cols, whole), testing::t4()).form, form) << rows << "x" << cols;
       expect_lowers(both(op, 2, 3, whole), testing::t1());
       expect_lowers(both(op, 9, 9, whole), testing::tall());
@@ -142,8 +143,9 @@ TEST(RowBroadcast, EveryOperatorInEveryForm) {
     for (const bool scalar : {false, true})
       for (const bool whole : {false, true}) {
         for (const auto& [rows, cols, form] :
-             {Shape{1, 1, "flat"}, Shape{1, 8, "flat"}, Shape{3, 2, "flat"}, Shape{8, 1, "flat"}, Shape{3, 3, "matrix"},
-              Shape{1, 9, "blocked"}, Shape{5, 9, "matrix"}, Shape{9, 1, "matrix"}})
+             {ElementwiseShape{1, 1, "flat"}, ElementwiseShape{1, 8, "flat"}, ElementwiseShape{3, 2, "flat"},
+              ElementwiseShape{8, 1, "flat"}, ElementwiseShape{3, 3, "matrix"}, ElementwiseShape{1, 9, "blocked"},
+              ElementwiseShape{5, 9, "matrix"}, ElementwiseShape{9, 1, "matrix"}})
           EXPECT_EQ(expect_lowers(spread(op, scalar, rows, cols, whole), testing::t4()).form, form)
               << rows << "x" << cols;
         expect_lowers(spread(op, scalar, 3, 3, whole), testing::t1());

@@ -11,7 +11,7 @@ namespace tw::spatial::lower {
 namespace {
 
 // Of what the rows are and what they become.
-struct Precisions {
+struct GatherPrecisions {
   Precision table = Precision::F32;
   Precision result = Precision::F32;
   Precision accumulator = Precision::F32;
@@ -22,8 +22,8 @@ struct Precisions {
   }
 };
 
-Result<Precisions> precisions(const OpView& op) {
-  Precisions all;
+Result<GatherPrecisions> gather_precisions(const OpView& op) {
+  GatherPrecisions all;
   TW_TRY(all.table, table_precision(op, op[0]));
   all.result = op.result.stored(all.table);
   TW_TRY(all.accumulator, accumulator_for(op.target, all.table, op.subject()));
@@ -44,8 +44,6 @@ BufferId copied(Builder& b, BufferId page, Precision dtype) {
   copy.write(row, value);
   return row;
 }
-
-int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
 
 // The page around the row, and the map of its elements into the page.
 struct Around {
@@ -81,7 +79,7 @@ Result<Around> named_window(FlatBuild& build, PointwiseStage& stage, const OpVie
 Result<Program> row_gather_flat(const graph::RowGather& spec, const OpView& op) {
   const OpTensor& table = op[0];
   TW_TRY(const RowIndex row, row_index(op, 1, spec.row, table.rows));
-  TW_TRY(const Precisions dtypes, precisions(op));
+  TW_TRY(const GatherPrecisions dtypes, gather_precisions(op));
   TW_TRY(FlatBuild build, FlatBuild::open(op, dtypes.table));
   PointwiseStage gather("gather_row");
   Around around;
@@ -99,7 +97,7 @@ Result<Program> row_gather_tile(const graph::RowGather& spec, const OpView& op) 
   const OpTensor& table = op[0];
   const uint64_t row_tiles = op.target.tiles(table.cols), block = op.target.block_of(row_tiles);
   TW_TRY(const RowIndex row, row_index(op, 1, spec.row, table.rows));
-  TW_TRY(const Precisions dtypes, precisions(op));
+  TW_TRY(const GatherPrecisions dtypes, gather_precisions(op));
   Builder b(op.target, dtypes.accumulator);
   const TensorId from = declare_flat(b, table, dtypes.table);
   const TensorId out = declare_result(b, op, table.cols, dtypes.result);
@@ -118,7 +116,7 @@ Result<Program> row_gather_dense(const graph::RowGather& spec, const OpView& op)
   const uint64_t row_tiles = op.target.tiles(table.cols), block = op.target.block_of(row_tiles);
   const uint64_t tile_rows = op.target.tile.rows;
   TW_TRY(const RowIndex row, row_index(op, 1, spec.row, table.rows));
-  TW_TRY(const Precisions dtypes, precisions(op));
+  TW_TRY(const GatherPrecisions dtypes, gather_precisions(op));
   Builder b(op.target, dtypes.accumulator);
   const TensorId from = declare_dense(b, table, dtypes.table);
   const TensorId out = declare_result(b, op, table.cols, dtypes.result);
@@ -175,7 +173,7 @@ BufferId row_offsets(Builder& b, const OpView& op, BufferId indices, Precision i
 Result<Program> rows_gather_flat(const OpView& op) {
   const OpTensor &table = op[0], &index = op[1];
   const uint64_t m = index.size(), size = table.size(), cols = table.cols;
-  TW_TRY(const Precisions dtypes, precisions(op));
+  TW_TRY(const GatherPrecisions dtypes, gather_precisions(op));
   TW_TRY(const Precision ix, index_dtype(op, index, size));
   TW_TRY(FlatBuild build, FlatBuild::open(op, dtypes.table));
   const BufferId page = build.input(table, {.precision = dtypes.table, .depth = 1});
@@ -195,7 +193,7 @@ Result<Program> rows_gather_flat(const OpView& op) {
 Result<Program> rows_gather_tile(const OpView& op) {
   const OpTensor &table = op[0], &index = op[1];
   const uint64_t m = index.size(), row_tiles = op.target.tiles(table.cols), block = op.target.block_of(row_tiles);
-  TW_TRY(const Precisions dtypes, precisions(op));
+  TW_TRY(const GatherPrecisions dtypes, gather_precisions(op));
   TW_TRY(const Precision ix, index_dtype(op, index, std::max(table.rows, m)));
   Builder b(op.target, dtypes.accumulator);
   const TensorId from = declare_flat(b, table, dtypes.table);

@@ -23,8 +23,6 @@ using testing::integers;
 using testing::OpCase;
 using testing::reals;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 CaseOperand table_of(uint64_t rows, uint64_t cols, bool integer = false) {
   return integer ? integers("t", rows, cols, rows + cols, -100, 100) : reals("t", rows, cols, rows + cols);
 }
@@ -39,13 +37,13 @@ OpCase several(CaseOperand table, std::vector<int64_t> rows) {
   return {graph::RowsGather{}, {std::move(table), std::move(index)}};
 }
 
-struct Shape {
+struct GatherShape {
   Target target;
   uint64_t rows;
   uint64_t cols;
   std::string_view form;  // of RowGather, and of RowsGather where it is not dense
 };
-std::vector<Shape> shapes() {
+std::vector<GatherShape> gather_shapes() {
   return {{testing::t32(), 10, 5, "flat"},  {testing::t32(), 7, 300, "flat"},  {testing::t32(), 10, 32, "tile"},
           {testing::t32(), 4, 640, "tile"}, {testing::t32(), 40, 20, "dense"}, {testing::t32(), 33, 300, "dense"},
           {testing::t4(), 4, 3, "flat"},    {testing::t4(), 5, 11, "flat"},    {testing::t4(), 1, 1, "flat"},
@@ -58,7 +56,7 @@ std::vector<Shape> shapes() {
 
 // Rows 1 and last, a literal and a name, reals and integers; a row before and one after the table.
 TEST(RowGather, EveryFormTakesTheRowAndRefusesTheOthers) {
-  for (const Shape& shape : shapes()) {
+  for (const GatherShape& shape : gather_shapes()) {
     for (const bool integer : {false, true}) {
       SCOPED_TRACE(::testing::Message() << shape.target.name << " " << shape.rows << "x" << shape.cols);
       CaseOperand table = table_of(shape.rows, shape.cols, integer);
@@ -91,8 +89,8 @@ TEST(RowGather, OnlyWhatHoldsTheRowIsMoved) {
 TEST(RowGather, WhatIsNoNumberIsCopied) {
   for (const uint64_t cols : {4, 7}) {
     CaseOperand table = table_of(3, cols);
-    table.values[cols] = kInf;
-    table.values[cols + 1] = -kInf;
+    table.values[cols] = testing::kInf;
+    table.values[cols + 1] = -testing::kInf;
     table.values[cols + 2] = std::nan("");
     table.values[cols + 3] = -0.0;
     for (const bool dense : {false, true}) {
@@ -154,7 +152,7 @@ TEST(RowGather, ATableThatDoesNotFitASiteIsNotLoadedWhole) {
 }
 
 TEST(RowsGather, EveryFormTakesTheRowsAndRefusesTheOthers) {
-  for (const Shape& shape : shapes()) {
+  for (const GatherShape& shape : gather_shapes()) {
     for (const bool integer : {false, true}) {
       SCOPED_TRACE(::testing::Message() << shape.target.name << " " << shape.rows << "x" << shape.cols);
       CaseOperand table = table_of(shape.rows, shape.cols, integer);

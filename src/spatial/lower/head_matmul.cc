@@ -35,7 +35,9 @@ std::string product_name(const Extents& e) {
   return fmt::format("head_matmul_{}x{}x{}x{}", e.rows, e.heads, e.in, e.out);
 }
 
-bool whole_tiles(const Extents& e, const Target& target) { return target.whole(e.in) && target.whole(e.out); }
+bool multiplies_whole_tiles(const Extents& e, const Target& target) {
+  return target.whole(e.in) && target.whole(e.out);
+}
 
 Result<void> check_tiles(const Extents& e, const OpView& view) {
   const Target& target = view.target;
@@ -44,7 +46,7 @@ Result<void> check_tiles(const Extents& e, const OpView& view) {
                   fmt::format("reads the rows of weight tiles along the columns of x, the tiles of target {} are {}x{}",
                               target.name, target.tile.rows, target.tile.cols),
                   "Use the flat form, or a target with square tiles.");
-  if (!whole_tiles(e, target))
+  if (!multiplies_whole_tiles(e, target))
     return refuse(RefusalKind::Unsupported, view.subject(),
                   fmt::format("multiplies {} inputs into {} outputs a head, not whole tiles of {}", e.in, e.out,
                               target.tile.cols),
@@ -220,7 +222,7 @@ Result<Lowered> lower(const graph::HeadMatmul& op, const OpView& view) {
   TW_TRY(const Extents e, extents_of(op, view));
   const Target& target = view.target;
   const uint64_t n = e.rows * e.heads * e.out;
-  if (target.tile.square() && whole_tiles(e, target) && (e.rows == 1 || target.wide(n))) {
+  if (target.tile.square() && multiplies_whole_tiles(e, target) && (e.rows == 1 || target.wide(n))) {
     TW_TRY(Program section, e.rows == 1 ? head_matmul_tiled(op, view) : head_matmul_rows(op, view));
     return Lowered{
         {std::move(section)}, e.rows == 1 ? "tiled" : "rows", fmt::format("{} and {} are whole tiles", e.in, e.out)};

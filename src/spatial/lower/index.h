@@ -14,6 +14,9 @@
 
 namespace tw::spatial::lower {
 
+// Of sizes and places, which are below 2^63.
+inline int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
+
 // What a table of an op is stored as: of reals E; of integers Z, or wider where its fill says that it holds more.
 Result<Precision> table_precision(const OpView& op, const OpTensor& table);
 

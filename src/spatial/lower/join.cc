@@ -51,7 +51,7 @@ Result<Widths> widths_of(const graph::Join& op, const OpView& view) {
                 view.result.stored(precision)};
 }
 
-bool whole_tiles(const Widths& w, const Target& target) {
+bool joins_whole_tiles(const Widths& w, const Target& target) {
   return w.a > 0 && w.b > 0 && target.whole(w.a) && target.whole(w.b);
 }
 
@@ -184,7 +184,7 @@ Result<Program> join_rows(const graph::Join& op, const OpView& view) {
 
 Result<Program> join_tiles(const graph::Join& op, const OpView& view) {
   TW_TRY(const Widths w, widths_of(op, view));
-  if (!whole_tiles(w, view.target))
+  if (!joins_whole_tiles(w, view.target))
     return refuse(
         RefusalKind::Unsupported, view.subject(),
         fmt::format("moves tiles of {} columns, the units are {} and {} wide", view.target.tile.cols, w.a, w.b),
@@ -195,7 +195,7 @@ Result<Program> join_tiles(const graph::Join& op, const OpView& view) {
 
 Result<Lowered> lower(const graph::Join& op, const OpView& view) {
   TW_TRY(const Widths w, widths_of(op, view));
-  if (whole_tiles(w, view.target)) {
+  if (joins_whole_tiles(w, view.target)) {
     TW_TRY(Program section, join_tiles(op, view));
     return Lowered{{std::move(section)}, "tiles", fmt::format("{} and {} are whole tiles", w.a, w.b)};
   }

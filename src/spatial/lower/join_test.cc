@@ -25,30 +25,26 @@ OpCase join(uint64_t rows, uint32_t heads, uint64_t a, uint64_t b, bool whole = 
   return {graph::Join{heads}, {part("a", a, 1), part("b", b, 2)}};
 }
 
-Target twin(Target target) {
-  target.accumulator_tiles = 256;
-  return target;
-}
-
-struct Shape {
+struct JoinShape {
   uint64_t rows;
   uint32_t heads;
   uint64_t a, b;
   std::string_view form;
 };
-constexpr Shape kSmall[] = {{1, 1, 3, 2, "flat"},          {1, 2, 2, 1, "flat"},          {2, 1, 1, 3, "flat"},
-                            {1, 2, 3, 2, "column blocks"}, {1, 3, 4, 3, "column blocks"}, {5, 2, 1, 2, "rows"},
-                            {3, 2, 3, 4, "rows"},          {1, 2, 4, 12, "tiles"},        {1, 3, 12, 4, "tiles"},
-                            {2, 2, 8, 8, "tiles"},         {1, 1, 24, 16, "tiles"},       {1, 1, 20, 4, "tiles"}};
+constexpr JoinShape kSmallJoins[] = {
+    {1, 1, 3, 2, "flat"},          {1, 2, 2, 1, "flat"},  {2, 1, 1, 3, "flat"},    {1, 2, 3, 2, "column blocks"},
+    {1, 3, 4, 3, "column blocks"}, {5, 2, 1, 2, "rows"},  {3, 2, 3, 4, "rows"},    {1, 2, 4, 12, "tiles"},
+    {1, 3, 12, 4, "tiles"},        {2, 2, 8, 8, "tiles"}, {1, 1, 24, 16, "tiles"}, {1, 1, 20, 4, "tiles"}};
 
 TEST(Join, EveryForm) {
-  for (const Shape& s : kSmall)
+  for (const JoinShape& s : kSmallJoins)
     for (const bool whole : {false, true}) {
       const Lowered lowered = expect_lowers(join(s.rows, s.heads, s.a, s.b, whole), testing::t4());
       EXPECT_EQ(lowered.form, s.form) << s.a << " + " << s.b;
       EXPECT_TRUE(lowered.sections[0].claim.exact);
     }
-  for (const Shape& s : {Shape{1, 2, 3, 2, ""}, Shape{3, 2, 2, 1, ""}, Shape{2, 1, 4, 8, ""}, Shape{9, 2, 4, 8, ""}})
+  for (const JoinShape& s :
+       {JoinShape{1, 2, 3, 2, ""}, JoinShape{3, 2, 2, 1, ""}, JoinShape{2, 1, 4, 8, ""}, JoinShape{9, 2, 4, 8, ""}})
     for (const Target& target : {testing::t1(), testing::tall()})
       expect_lowers(join(s.rows, s.heads, s.a, s.b), target);
   EXPECT_EQ(expect_lowers(join(1, 2, 3, 2), testing::t32()).form, "flat");
@@ -59,14 +55,14 @@ TEST(Join, EveryForm) {
 }
 
 TEST(Join, FormsAreOne) {
-  for (const Shape& s : kSmall) {
+  for (const JoinShape& s : kSmallJoins) {
     const OpCase c = join(s.rows, s.heads, s.a, s.b);
     const graph::Join op{s.heads};
     expect_equal(join_flat(op, view_of(c, testing::t4())), c, testing::t4());
-    expect_equal(join_flat(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+    expect_equal(join_flat(op, view_of(c, testing::t4a())), c, testing::t4a());
     if (s.rows > 1) {
       expect_equal(join_rows(op, view_of(c, testing::t4())), c, testing::t4());
-      expect_equal(join_rows(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+      expect_equal(join_rows(op, view_of(c, testing::t4a())), c, testing::t4a());
     }
     const Result<Program> tiles = join_tiles(op, view_of(c, testing::t4()));
     EXPECT_EQ(tiles.ok(), s.form == "tiles");

@@ -13,7 +13,7 @@ constexpr bool kHasLowering = requires(const Op& op, const OpView& view) {
 };
 
 // Sections of intermediate results are refused by their names.
-Refusal about(Refusal refusal, std::string_view subject) {
+Refusal with_subject(Refusal refusal, std::string_view subject) {
   refusal.subject = subject;
   return refusal;
 }
@@ -33,10 +33,10 @@ Result<Lowered> lower_op(const graph::OpSpec& spec, const OpView& view) {
         }
       },
       spec);
-  if (!lowered) return about(lowered.refusal(), view.subject());
+  if (!lowered) return with_subject(lowered.refusal(), view.subject());
   // Forms that choose by size have looked at it already.
   for (const Program& section : lowered->sections)
-    if (!fits(section, view.target)) return about(too_large(section, view.target), view.subject());
+    if (!fits(section, view.target)) return with_subject(too_large(section, view.target), view.subject());
   return lowered;
 }
 

@@ -40,7 +40,7 @@ OpCase lut(const Setting& s, uint64_t seed) {
 }
 
 // Shapes within a page and wide ones, on every tile.
-std::vector<Setting> settings() {
+std::vector<Setting> lut_settings() {
   return {{},
           {.cached = 4, .position = 1},
           {.cached = 4, .position = 4},
@@ -54,7 +54,7 @@ std::vector<Setting> settings() {
 
 TEST(LutAttention, IsExactInEveryShape) {
   uint64_t seed = 0;
-  for (const Setting& setting : settings())
+  for (const Setting& setting : lut_settings())
     for (const Target& target :
          {testing::t4(), testing::t32(), testing::t1(), testing::tall(), testing::without_reals()}) {
       const Lowered lowered = expect_lowers(lut(setting, ++seed), target);

@@ -40,7 +40,7 @@ Result<void> check(const graph::HeadSlice& op, const OpView& view) {
   return {};
 }
 
-bool whole_tiles(const graph::HeadSlice& op, const Target& target) {
+bool slices_whole_tiles(const graph::HeadSlice& op, const Target& target) {
   return target.whole(op.every) && target.whole(op.from) && target.whole(op.width);
 }
 
@@ -138,7 +138,7 @@ Result<Program> head_slice_tiles(const graph::HeadSlice& op, const OpView& view)
   TW_TRY_VOID(check(op, view));
   const OpTensor& x = view[0];
   const Target& target = view.target;
-  if (!whole_tiles(op, target))
+  if (!slices_whole_tiles(op, target))
     return refuse(RefusalKind::Unsupported, view.subject(),
                   fmt::format("moves tiles of {} columns, the slice is of {} values from {} of every {}",
                               target.tile.cols, op.width, op.from, op.every),
@@ -179,7 +179,7 @@ Result<Lowered> lower(const graph::Transpose&, const OpView& view) {
 Result<Lowered> lower(const graph::HeadSlice& op, const OpView& view) {
   const Target& target = view.target;
   TW_TRY_VOID(check(op, view));
-  if (whole_tiles(op, target)) {
+  if (slices_whole_tiles(op, target)) {
     TW_TRY(Program section, head_slice_tiles(op, view));
     return Lowered{
         {std::move(section)}, "tiles", fmt::format("{}, {} and {} are whole tiles", op.every, op.from, op.width)};

@@ -18,11 +18,6 @@ using testing::OpCase;
 using testing::reals;
 using testing::view_of;
 
-Target twin(Target target) {
-  target.accumulator_tiles = 256;
-  return target;
-}
-
 // ---- transpose ----
 
 OpCase transpose(uint64_t rows, uint64_t cols, bool whole = false) {
@@ -56,7 +51,7 @@ TEST(Transpose, FlatBlocksAndTilesAreOne) {
   for (const auto& [rows, cols] : {std::pair{2U, 3U}, std::pair{5U, 7U}, std::pair{3U, 11U}, std::pair{8U, 4U}}) {
     const OpCase c = transpose(rows, cols);
     expect_equal(transpose_flat(view_of(c, testing::t4())), c, testing::t4());
-    expect_equal(transpose_flat(view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+    expect_equal(transpose_flat(view_of(c, testing::t4a())), c, testing::t4a());
     expect_equal(transpose_tiles(view_of(c, testing::t4())), c, testing::t4());
   }
 }
@@ -118,14 +113,14 @@ OpCase head_slice(const Slice& s, uint64_t rows, bool whole = false) {
           {whole ? integers("x", rows, cols, 3, -2000000000, 2000000000) : reals("x", rows, cols, 4)}};
 }
 
-constexpr Slice kSmall[] = {
+constexpr Slice kSmallSlices[] = {
     {3, 1, 2, 4, "flat"},          {3, 0, 1, 1, "flat"},           {1, 0, 1, 5, "flat"},
     {5, 2, 3, 4, "column blocks"}, {5, 0, 3, 7, "column blocks"},  {7, 0, 7, 3, "column blocks"},
     {12, 8, 4, 3, "tiles"},        {12, 0, 12, 2, "tiles"},        {44, 0, 44, 2, "tiles"},
     {12, 4, 8, 1, "tiles"},        {12, 6, 4, 3, "column blocks"}, {8, 4, 4, 2, "tiles"}};
 
 TEST(HeadSlice, EveryForm) {
-  for (const Slice& s : kSmall)
+  for (const Slice& s : kSmallSlices)
     for (const bool whole : {false, true}) {
       const Lowered lowered = expect_lowers(head_slice(s, 1, whole), testing::t4());
       EXPECT_EQ(lowered.form, s.form) << s.every << ", " << s.from << ", " << s.width;
@@ -142,11 +137,11 @@ TEST(HeadSlice, EveryForm) {
 }
 
 TEST(HeadSlice, FormsAreOne) {
-  for (const Slice& s : kSmall) {
+  for (const Slice& s : kSmallSlices) {
     const OpCase c = head_slice(s, 1);
     const graph::HeadSlice op{s.every, s.from, s.width};
     expect_equal(head_slice_flat(op, view_of(c, testing::t4())), c, testing::t4());
-    expect_equal(head_slice_flat(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+    expect_equal(head_slice_flat(op, view_of(c, testing::t4a())), c, testing::t4a());
     const Result<Program> tiles = head_slice_tiles(op, view_of(c, testing::t4()));
     EXPECT_EQ(tiles.ok(), s.form == "tiles");
     if (tiles) {
@@ -165,7 +160,7 @@ TEST(HeadSlice, OfSeveralRows) {
       EXPECT_EQ(expect_lowers(c, testing::t4()).form, s.form) << s.every << ", " << s.from << ", " << s.width;
       const graph::HeadSlice op{s.every, s.from, s.width};
       expect_equal(head_slice_rows(op, view_of(c, testing::t4())), c, testing::t4());
-      expect_equal(head_slice_rows(op, view_of(c, twin(testing::t4()))), c, twin(testing::t4()));
+      expect_equal(head_slice_rows(op, view_of(c, testing::t4a())), c, testing::t4a());
       expect_equal(head_slice_flat(op, view_of(c, testing::t4())), c, testing::t4());
       expect_lowers(c, testing::tall());
     }

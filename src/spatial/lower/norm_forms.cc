@@ -23,7 +23,7 @@ Result<Precision> precision_of(const OpView& op) {
   return op.result.stored(element);
 }
 
-NumericsClaim claim_of(const Norm& norm, Precision precision) { return claim(false, norm.what, precision); }
+NumericsClaim norm_claim(const Norm& norm, Precision precision) { return claim(false, norm.what, precision); }
 
 // What is left to be scaled, and the scale of each row.
 struct Scaled {
@@ -81,7 +81,7 @@ Result<Program> build_units(const Norm& norm, const OpView& op, const UnitGrid& 
   stage.write(out, rescaled(norm, value, scale, weight, bias));
   const TensorId result = b.tensor(op.result.name, TensorRole::Output, grid.rows, grid.cols, precision);
   b.store("store_" + op.result.name, out, result, unit);
-  Section made{.name = std::move(name), .items = {}, .claim = claim_of(norm, precision)};
+  Section made{.name = std::move(name), .items = {}, .claim = norm_claim(norm, precision)};
   for (uint64_t i = 0; i < grid.count; ++i) made.items.push_back({0, i, grid.rect(i, 0, grid.tiles)});
   made.plan = tile_row_plan(grid.tiles, grid.tiles, grid.count);
   return std::move(b).finish(std::move(made));
@@ -138,7 +138,8 @@ Result<Program> norm_flat(const Norm& norm, const OpView& op) {
       bands.push_back({static_cast<int64_t>(first + norm.width), rescaled(norm, value, scale, w, b)});
     }
   stage.write(out, banded(bands));
-  return std::move(build).finish(fmt::format("{}_flat_{}x{}", norm.name, units, norm.width), claim_of(norm, precision));
+  return std::move(build).finish(fmt::format("{}_flat_{}x{}", norm.name, units, norm.width),
+                                 norm_claim(norm, precision));
 }
 
 Result<Program> norm_heads(const Norm& norm, const OpView& op) {

@@ -21,7 +21,7 @@ using testing::OpCase;
 using testing::Outcome;
 using testing::reals;
 
-enum Operands : uint32_t { kPlain = 0, kWeight = 1, kResidual = 2, kBias = 4, kAll = 7 };
+enum Operands : uint32_t { kPlain = 0, kWeight = 1, kResidual = 2, kBias = 4, kAllParts = 7 };
 
 OpCase norm(graph::NormKind kind, uint64_t rows, uint64_t cols, uint32_t width, uint32_t operands) {
   const uint64_t unit = width == 0 ? cols : width, seed = rows * 31 + cols + operands;
@@ -39,46 +39,46 @@ OpCase l2(uint64_t rows, uint64_t cols, uint32_t width) {
   return {graph::L2Norm{1e-6F, width}, {reals("x", rows, cols, rows + cols)}};
 }
 
-constexpr graph::NormKind kKinds[] = {graph::NormKind::Rms, graph::NormKind::Layer};
+constexpr graph::NormKind kNormKinds[] = {graph::NormKind::Rms, graph::NormKind::Layer};
 
-struct Want {
+struct NormForm {
   uint64_t rows, cols;
   uint32_t width;
   std::string_view form;
 };
 
 TEST(Norm, EveryFormOnSmallTiles) {
-  for (const Want& want : {Want{1, 8, 0, "flat"},
-                           {1, 8, 4, "flat"},
-                           {1, 7, 0, "flat"},
-                           {1, 6, 2, "flat"},
-                           {1, 8, 1, "flat"},  // more units than a tile has rows
-                           {1, 12, 4, "heads"},
-                           {1, 16, 8, "heads"},
-                           {1, 12, 0, "streamed"},
-                           {1, 13, 0, "streamed"},
-                           {1, 24, 12, "streamed"},
-                           {3, 8, 0, "rows"},
-                           {9, 7, 0, "rows"},
-                           {5, 16, 4, "rows"},
-                           {6, 12, 0, "streamed rows"},
-                           {5, 11, 0, "streamed rows"},
-                           {3, 24, 12, "streamed rows"},
-                           {2, 4, 2, "flat"},
-                           {3, 12, 2, "narrow units"},
-                           {1, 18, 6, "narrow units"},
-                           {5, 22, 11, "narrow units"}}) {
-    for (const graph::NormKind kind : kKinds)
-      for (const uint32_t operands : {kPlain, kWeight, kResidual, kBias, kAll}) {
+  for (const NormForm& want : {NormForm{1, 8, 0, "flat"},
+                               {1, 8, 4, "flat"},
+                               {1, 7, 0, "flat"},
+                               {1, 6, 2, "flat"},
+                               {1, 8, 1, "flat"},  // more units than a tile has rows
+                               {1, 12, 4, "heads"},
+                               {1, 16, 8, "heads"},
+                               {1, 12, 0, "streamed"},
+                               {1, 13, 0, "streamed"},
+                               {1, 24, 12, "streamed"},
+                               {3, 8, 0, "rows"},
+                               {9, 7, 0, "rows"},
+                               {5, 16, 4, "rows"},
+                               {6, 12, 0, "streamed rows"},
+                               {5, 11, 0, "streamed rows"},
+                               {3, 24, 12, "streamed rows"},
+                               {2, 4, 2, "flat"},
+                               {3, 12, 2, "narrow units"},
+                               {1, 18, 6, "narrow units"},
+                               {5, 22, 11, "narrow units"}}) {
+    for (const graph::NormKind kind : kNormKinds)
+      for (const uint32_t operands : {kPlain, kWeight, kResidual, kBias, kAllParts}) {
         SCOPED_TRACE(::testing::Message()
                      << want.rows << 'x' << want.cols << " by " << want.width << ", operands " << operands);
         EXPECT_EQ(expect_lowers(norm(kind, want.rows, want.cols, want.width, operands), testing::t4()).form, want.form);
       }
     SCOPED_TRACE(::testing::Message() << "l2norm " << want.rows << 'x' << want.cols << " by " << want.width);
     EXPECT_EQ(expect_lowers(l2(want.rows, want.cols, want.width), testing::t4()).form, want.form);
-    expect_lowers(rms(want.rows, want.cols, want.width, kAll), testing::t1());
-    expect_lowers(norm(graph::NormKind::Layer, want.rows, want.cols, want.width, kAll), testing::tall());
-    expect_lowers(rms(want.rows, want.cols, want.width, kAll), testing::t4f(), {64});
+    expect_lowers(rms(want.rows, want.cols, want.width, kAllParts), testing::t1());
+    expect_lowers(norm(graph::NormKind::Layer, want.rows, want.cols, want.width, kAllParts), testing::tall());
+    expect_lowers(rms(want.rows, want.cols, want.width, kAllParts), testing::t4f(), {64});
   }
 }
 
@@ -87,8 +87,8 @@ TEST(Norm, ShapesOfTheMainTarget) {
   EXPECT_EQ(expect_lowers(rms(1, 60, 20), target).form, "flat");
   EXPECT_EQ(expect_lowers(rms(1, 160, 4), target).form, "flat");
   EXPECT_EQ(expect_lowers(rms(1, 320, 64), target).form, "heads");
-  EXPECT_EQ(expect_lowers(rms(1, 288, 0, kAll), target).form, "streamed");
-  EXPECT_EQ(expect_lowers(rms(3, 288, 0, kAll), target).form, "streamed rows");
+  EXPECT_EQ(expect_lowers(rms(1, 288, 0, kAllParts), target).form, "streamed");
+  EXPECT_EQ(expect_lowers(rms(3, 288, 0, kAllParts), target).form, "streamed rows");
   EXPECT_EQ(expect_lowers(rms(33, 128, 64), target).form, "rows");
   EXPECT_EQ(expect_lowers(rms(3, 512, 16), target).form, "narrow units");
   EXPECT_EQ(expect_lowers(l2(1, 320, 64), target).form, "heads");
@@ -97,8 +97,8 @@ TEST(Norm, ShapesOfTheMainTarget) {
 // One order of arithmetic, whatever the form.
 TEST(Norm, FormsAgreeInBits) {
   for (const Target& target : {testing::t4f(), testing::t4()})
-    for (const graph::NormKind kind : kKinds)
-      for (const uint32_t operands : {kPlain, kWeight, kAll}) {
+    for (const graph::NormKind kind : kNormKinds)
+      for (const uint32_t operands : {kPlain, kWeight, kAllParts}) {
         const OpCase c = norm(kind, 2, 4, 0, operands);
         const OpView view = testing::view_of(c, target);
         const Result<Norm> n = norm_of(std::get<graph::RowNorm>(c.spec), view);
@@ -174,7 +174,7 @@ TEST(Norm, SectionsAreAllNeededAndInOrder) {
   const Target target = testing::t4();
   const ComposeOptions step{.name = "step", .outputs = {"y"}};
   const OpCase cases[] = {rms(3, 12),
-                          norm(graph::NormKind::Layer, 1, 13, 0, kAll),
+                          norm(graph::NormKind::Layer, 1, 13, 0, kAllParts),
                           rms(3, 12, 2, kResidual),
                           {graph::Softmax{}, {reals("x", 3, 11, 1)}}};
   for (const OpCase& c : cases) {

@@ -9,7 +9,7 @@
 namespace tw::spatial::lower {
 namespace {
 
-NumericsClaim claim_of(const UnaryMap& map, Precision precision) {
+NumericsClaim map_claim(const UnaryMap& map, Precision precision) {
   return claim(is_integer(precision) && integral(map.body), map.name, precision);
 }
 
@@ -44,7 +44,7 @@ Result<Program> unary_row(const UnaryMap& map, const OpView& op) {
   GenericStage stage = build.builder().compute(map.name, flat(n));
   stage.operand(x, at(0));
   stage.write(out, map.body);
-  return std::move(build).finish(fmt::format("{}_{}", map.name, n), claim_of(map, precision));
+  return std::move(build).finish(fmt::format("{}_{}", map.name, n), map_claim(map, precision));
 }
 
 Result<Program> unary_blocked(const UnaryMap& map, const OpView& op) {

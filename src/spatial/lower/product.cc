@@ -6,14 +6,13 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "spatial/builder.h"
 #include "spatial/lower/lower.h"
 #include "spatial/sizing.h"
 
 namespace tw::spatial::lower {
 namespace {
-
-uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // Tiles of the result, tile columns of x, tile rows of w.
 struct Sizes {
@@ -40,25 +39,25 @@ struct Sizes {
   [[nodiscard]] uint64_t rest() const { return k > units * unit ? k - units * unit : 0; }
 };
 
-struct Precisions {
+struct ProductPrecisions {
   Precision x, w, y, accumulator;
 };
-Result<Precisions> precisions_of(const OpView& op) {
+Result<ProductPrecisions> product_precisions(const OpView& op) {
   TW_TRY(const Precision x, element_of(op, op[0]));
   TW_TRY(const Precision w, element_of(op, op[1]));
   TW_TRY(const Precision y, element_of(op, op.result));
   TW_TRY(const Precision accumulator, accumulator_for(op.target, y, op.subject()));
-  return Precisions{x, w, y, accumulator};
+  return ProductPrecisions{x, w, y, accumulator};
 }
 
-bool multiplies(const Target& target, const Precisions& p) {
+bool multiplies(const Target& target, const ProductPrecisions& p) {
   return target.matmul_operands.contains(p.x) && target.matmul_operands.contains(p.w);
 }
 
 // One section while it is built.
 class ProductBuild {
  public:
-  ProductBuild(const OpView& op, const Precisions& precisions, const ProductBlocks& blocks)
+  ProductBuild(const OpView& op, const ProductPrecisions& precisions, const ProductBlocks& blocks)
       : op_(op), sizes_(op), blocks_(blocks), p_(precisions), b_(op.target, precisions.accumulator) {
     TW_CHECK(blocks.m > 0 && blocks.n > 0 && blocks.units > 0 && sizes_.m_t % blocks.m == 0 &&
                  sizes_.n_t % blocks.n == 0 && sizes_.units % blocks.units == 0,
@@ -189,7 +188,7 @@ class ProductBuild {
   const OpView& op_;
   Sizes sizes_;
   ProductBlocks blocks_;
-  Precisions p_;
+  ProductPrecisions p_;
   Builder b_;
   TensorId x_{}, w_{}, y_{};
   std::optional<BufferId> sum_, out_;
@@ -243,7 +242,7 @@ struct Chosen {
 };
 
 Result<Chosen> choose(const OpView& op) {
-  TW_TRY(const Precisions p, precisions_of(op));
+  TW_TRY(const ProductPrecisions p, product_precisions(op));
   const Sizes sizes(op);
   const bool by_tiles = multiplies(op.target, p);
   const auto build = [&](const ProductBlocks& blocks) {
@@ -268,12 +267,12 @@ Result<Chosen> choose(const OpView& op) {
 }  // namespace
 
 Result<Program> product_tiles(const OpView& op, const ProductBlocks& blocks) {
-  TW_TRY(const Precisions p, precisions_of(op));
+  TW_TRY(const ProductPrecisions p, product_precisions(op));
   return ProductBuild(op, p, blocks).tiles();
 }
 
 Result<Program> product_loops(const OpView& op, uint64_t n, uint32_t pages) {
-  TW_TRY(const Precisions p, precisions_of(op));
+  TW_TRY(const ProductPrecisions p, product_precisions(op));
   return ProductBuild(op, p, {.n = n, .pages = pages}).loops();
 }
 

@@ -20,20 +20,21 @@ using testing::integers;
 using testing::OpCase;
 using testing::reals;
 
-struct Shape {
+struct ProductShape {
   uint64_t m, k, n;
 };
-constexpr Shape kShapes[] = {{1, 1, 1},   {1, 4, 4},   {1, 5, 3},  {3, 7, 9},  {4, 8, 8},    {5, 9, 4},  {1, 33, 17},
-                             {8, 16, 12}, {9, 31, 40}, {2, 3, 50}, {17, 1, 2}, {13, 12, 11}, {6, 20, 24}};
+constexpr ProductShape kShapes[] = {{1, 1, 1},  {1, 4, 4},    {1, 5, 3},   {3, 7, 9},   {4, 8, 8},
+                                    {5, 9, 4},  {1, 33, 17},  {8, 16, 12}, {9, 31, 40}, {2, 3, 50},
+                                    {17, 1, 2}, {13, 12, 11}, {6, 20, 24}};
 
-OpCase product(Shape shape, uint64_t seed, std::optional<Precision> dtype = {}) {
+OpCase product(ProductShape shape, uint64_t seed, std::optional<Precision> dtype = {}) {
   OpCase c{graph::Matmul{}, {reals("x", shape.m, shape.k, seed), reals("w", shape.k, shape.n, seed + 100)}};
   c.operands[1]->tensor.constant = true;
   for (auto& operand : c.operands) operand->tensor.dtype = dtype;
   return c;
 }
 
-OpCase integer_product(Shape shape, uint64_t seed, Precision dtype) {
+OpCase integer_product(ProductShape shape, uint64_t seed, Precision dtype) {
   OpCase c{graph::Matmul{},
            {integers("x", shape.m, shape.k, seed, -100, 100), integers("w", shape.k, shape.n, seed + 9, -100, 100)}};
   for (auto& operand : c.operands) operand->tensor.dtype = dtype;
@@ -52,17 +53,17 @@ std::vector<Target> tiles_of_all_kinds() {
 
 TEST(Product, AnyShapeOnTilesOfAnyKind) {
   for (const Target& target : tiles_of_all_kinds())
-    for (const Shape& shape : kShapes) {
+    for (const ProductShape& shape : kShapes) {
       SCOPED_TRACE(::testing::Message() << target.name << ' ' << shape.m << 'x' << shape.k << 'x' << shape.n);
       EXPECT_EQ(expect_lowers(product(shape, shape.k), target, {64}).form, "tiles");
     }
-  for (const Shape& shape : {Shape{1, 64, 96}, {33, 65, 31}, {2, 33, 257}, {70, 32, 64}})
+  for (const ProductShape& shape : {ProductShape{1, 64, 96}, {33, 65, 31}, {2, 33, 257}, {70, 32, 64}})
     expect_lowers(product(shape, 3), testing::t32());
 }
 
 TEST(Product, IntegersAreMultipliedExactly) {
   for (const Target& target : tiles_of_all_kinds())
-    for (const Shape& shape : kShapes) {
+    for (const ProductShape& shape : kShapes) {
       SCOPED_TRACE(::testing::Message() << target.name << ' ' << shape.m << 'x' << shape.k << 'x' << shape.n);
       const Lowered tiles = expect_lowers(integer_product(shape, shape.n, Precision::I8), target);
       EXPECT_EQ(tiles.form, "tiles");
@@ -82,7 +83,7 @@ TEST(Product, ASumOutsideItsIntegerIsAFault) {
 
 TEST(Product, LoopsAndTilesAreTheSameSum) {
   for (const Target& target : {testing::t4f(), testing::t4(), testing::tall(), testing::t1()})
-    for (const Shape& shape : {Shape{3, 21, 9}, {9, 8, 8}, {1, 6, 5}, {5, 40, 3}}) {
+    for (const ProductShape& shape : {ProductShape{3, 21, 9}, {9, 8, 8}, {1, 6, 5}, {5, 40, 3}}) {
       const OpCase c = product(shape, 5);
       const OpView view = testing::view_of(c, target);
       const Result<Program> tiles = product_tiles(view, {}), loops = product_loops(view, 1);
@@ -137,7 +138,7 @@ TEST(Product, FixedPoint) {
 
 TEST(Product, ShapesOfModelsKeepSitesBusyAndFit) {
   struct Want {
-    Shape shape;
+    ProductShape shape;
     size_t sites;
   };
   for (const auto& [shape, sites] : {Want{{1, 1024, 3072}, 40},

@@ -6,13 +6,12 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "spatial/builder.h"
 #include "spatial/lower/block_choice.h"
 
 namespace tw::spatial::lower {
 namespace {
-
-uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 // What both directions know of the tensor.
 struct Shape {

@@ -14,8 +14,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
-
 struct RopeShape {
   uint64_t rows = 1;
   uint64_t heads = 1;  // of a row

@@ -18,7 +18,7 @@ using testing::index;
 using testing::OpCase;
 using testing::reals;
 
-struct Shape {
+struct RopeShape {
   Target target;
   uint64_t rows;
   uint64_t heads;  // of a row
@@ -28,19 +28,19 @@ struct Shape {
   std::string_view form;
 };
 
-OpCase of(const Shape& s) {
+OpCase rope_of(const RopeShape& s) {
   return {graph::Rope{s.width, s.half},
           {reals("q", s.rows, s.heads * s.width, s.width), reals("cos", s.cache, s.half, 2, -1, 1),
            reals("sin", s.cache, s.half, 3, -1, 1), std::nullopt}};
 }
-OpCase of(const Shape& s, int64_t position) {
-  OpCase c = of(s);
+OpCase rope_of(const RopeShape& s, int64_t position) {
+  OpCase c = rope_of(s);
   c.operands[3] = index("p", position, s.cache + 2);
   return c;
 }
 const graph::Rope& spec_of(const OpCase& c) { return std::get<graph::Rope>(c.spec); }
 
-std::vector<Shape> shapes() {
+std::vector<RopeShape> rope_shapes() {
   return {{testing::t32(), 1, 2, 8, 4, 1, "flat"},       {testing::t32(), 1, 2, 8, 3, 5, "flat"},
           {testing::t32(), 2, 2, 16, 8, 5, "flat"},      {testing::t32(), 2, 1, 64, 32, 6, "flat"},
           {testing::t32(), 1, 2, 64, 32, 6, "flat"},     {testing::t32(), 1, 3, 256, 128, 9, "per head"},
@@ -63,13 +63,13 @@ std::vector<Shape> shapes() {
 // From the tables' first row when nothing is named, from a named row at either end, and from a literal one, which only
 // the forms can be told.
 TEST(Rope, EveryFormFromEveryPosition) {
-  for (const Shape& s : shapes()) {
+  for (const RopeShape& s : rope_shapes()) {
     SCOPED_TRACE(::testing::Message() << s.target.name << " " << s.rows << "x" << s.heads << "x" << s.width << " half "
                                       << s.half << " cache " << s.cache);
     const auto last = static_cast<int64_t>(s.cache + 1 - s.rows);
-    EXPECT_EQ(expect_lowers(of(s), s.target).form, s.form);
+    EXPECT_EQ(expect_lowers(rope_of(s), s.target).form, s.form);
     for (const int64_t position : {int64_t{1}, last / 2 + 1, last}) {
-      const OpCase named = of(s, position), bare = of(s);
+      const OpCase named = rope_of(s, position), bare = rope_of(s);
       EXPECT_EQ(expect_lowers(named, s.target).form, s.form);
       const OpView view = testing::view_of(bare, s.target);
       const auto literal = static_cast<uint64_t>(position);
@@ -77,10 +77,10 @@ TEST(Rope, EveryFormFromEveryPosition) {
       if (rope_heads_an_item(spec_of(bare), view) > 0)
         expect_equal(rope_heads(spec_of(bare), view, literal), named, s.target);
     }
-    for (const int64_t position : {int64_t{0}, last + 1, int64_t{-3}}) expect_fault(of(s, position), s.target);
-    const OpView view = testing::view_of(of(s), s.target);
+    for (const int64_t position : {int64_t{0}, last + 1, int64_t{-3}}) expect_fault(rope_of(s, position), s.target);
+    const OpView view = testing::view_of(rope_of(s), s.target);
     for (const uint64_t position : {uint64_t{0}, static_cast<uint64_t>(last) + 1}) {
-      const Result<Program> refused = rope_flat(spec_of(of(s)), view, position);
+      const Result<Program> refused = rope_flat(spec_of(rope_of(s)), view, position);
       ASSERT_FALSE(refused.ok());
       EXPECT_THAT(refused.refusal().reason, HasSubstr("expected 1 to"));
     }
@@ -88,9 +88,10 @@ TEST(Rope, EveryFormFromEveryPosition) {
 }
 
 TEST(Rope, FormsAgreeInBits) {
-  for (const Shape& s : {Shape{testing::t4f(), 3, 3, 4, 2, 6, ""}, Shape{testing::t4f(), 2, 2, 8, 4, 6, ""},
-                         Shape{testing::t4f(), 2, 4, 2, 1, 6, ""}, Shape{testing::t32f(), 2, 4, 80, 40, 9, ""}}) {
-    const OpCase c = of(s, 3);
+  for (const RopeShape& s :
+       {RopeShape{testing::t4f(), 3, 3, 4, 2, 6, ""}, RopeShape{testing::t4f(), 2, 2, 8, 4, 6, ""},
+        RopeShape{testing::t4f(), 2, 4, 2, 1, 6, ""}, RopeShape{testing::t32f(), 2, 4, 80, 40, 9, ""}}) {
+    const OpCase c = rope_of(s, 3);
     const OpView view = testing::view_of(c, s.target);
     const Result<Program> flat = rope_flat(spec_of(c), view), heads = rope_heads(spec_of(c), view);
     ASSERT_TRUE(flat.ok() && heads.ok());
@@ -102,8 +103,8 @@ TEST(Rope, FormsAgreeInBits) {
 
 // However long the tables, only the rows that turn something are moved.
 TEST(Rope, OnlyTheRowsOfTheBlockAreLoaded) {
-  const auto loaded = [](const Shape& s) {
-    const OpCase c = of(s, 700);
+  const auto loaded = [](const RopeShape& s) {
+    const OpCase c = rope_of(s, 700);
     return testing::run(expect_lowers(c, s.target).sections, c, s.target).tiles_loaded;
   };
   EXPECT_EQ(loaded({testing::t4(), 1, 1, 8, 4, 900, ""}), 2U + 1 + 2 * 1);    // q, position, a tile of each table
@@ -112,7 +113,7 @@ TEST(Rope, OnlyTheRowsOfTheBlockAreLoaded) {
 }
 
 TEST(Rope, AnAngleOfZeroChangesNothing) {
-  OpCase c = of({testing::t4f(), 2, 3, 4, 2, 6, ""}, 2);
+  OpCase c = rope_of({testing::t4f(), 2, 3, 4, 2, 6, ""}, 2);
   c.operands[1]->values.assign(12, 1.0);
   c.operands[2]->values.assign(12, 0.0);
   const Target target = testing::t4f();
@@ -123,7 +124,7 @@ TEST(Rope, AnAngleOfZeroChangesNothing) {
 }
 
 TEST(Rope, OneTableMayServeAsBothAndTablesMayBeWider) {
-  OpCase c = of({testing::t32(), 2, 6, 64, 16, 7, ""}, 3);
+  OpCase c = rope_of({testing::t32(), 2, 6, 64, 16, 7, ""}, 3);
   c.operands[2] = c.operands[1];
   expect_lowers(c, testing::t32());
   for (const size_t table : {1, 2}) c.operands[table]->tensor.dtype = Precision::F32;
@@ -131,17 +132,18 @@ TEST(Rope, OneTableMayServeAsBothAndTablesMayBeWider) {
 }
 
 TEST(Rope, RefusesWhatTheTargetLacks) {
-  EXPECT_EQ(expect_refused(of({testing::t4(), 1, 2, 4, 2, 3, ""}), testing::without_reals()).kind,
+  EXPECT_EQ(expect_refused(rope_of({testing::t4(), 1, 2, 4, 2, 3, ""}), testing::without_reals()).kind,
             RefusalKind::Missing);
-  EXPECT_THAT(expect_refused(of({testing::t4(), 1, 2, 4, 2, 100, ""}, 3), testing::narrow_integers()).reason,
+  EXPECT_THAT(expect_refused(rope_of({testing::t4(), 1, 2, 4, 2, 100, ""}, 3), testing::narrow_integers()).reason,
               HasSubstr("an i16"));
-  EXPECT_EQ(expect_refused(of({testing::t4(), 1, 2, 4, 2, 3, ""}), testing::t4_with(64)).kind, RefusalKind::TooLarge);
+  EXPECT_EQ(expect_refused(rope_of({testing::t4(), 1, 2, 4, 2, 3, ""}), testing::t4_with(64)).kind,
+            RefusalKind::TooLarge);
 }
 
 // A head of an attention of the largest model that is listed, and a block of its rows.
 TEST(Rope, HeadsOfAModel) {
-  EXPECT_EQ(expect_lowers(of({testing::t32(), 1, 24, 256, 32, 100, ""}, 99), testing::t32()).form, "per head");
-  EXPECT_EQ(expect_lowers(of({testing::t32(), 3, 16, 128, 64, 40, ""}, 38), testing::t32()).form, "per head");
+  EXPECT_EQ(expect_lowers(rope_of({testing::t32(), 1, 24, 256, 32, 100, ""}, 99), testing::t32()).form, "per head");
+  EXPECT_EQ(expect_lowers(rope_of({testing::t32(), 3, 16, 128, 64, 40, ""}, 38), testing::t32()).form, "per head");
 }
 
 }  // namespace

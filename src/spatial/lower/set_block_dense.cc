@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "spatial/lower/index.h"
 #include "spatial/lower/set_rows.h"
 #include "spatial/lower/set_rows_parts.h"
 #include "spatial/sizing.h"
@@ -9,7 +10,6 @@
 namespace tw::spatial::lower {
 namespace {
 
-int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
 double number(uint64_t value) { return static_cast<double>(value); }
 
 // The block of `count` rows from row r of the table on (0-based) starts in tile row K = floor(r / tr), o = r - tr K

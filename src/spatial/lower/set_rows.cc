@@ -28,8 +28,6 @@ Result<SetRowsParts> set_rows_parts(const graph::SetRows& spec, const OpView& op
 
 namespace {
 
-int64_t to_signed(uint64_t value) { return static_cast<int64_t>(value); }
-
 // A new version of the table, elements lo to lo + span from the source.
 struct FlatWrite {
   const OpView& op;
@@ -58,7 +56,7 @@ struct FlatWrite {
 };
 
 // Names the tables of the stage's columns, which differ by the rows that a literal writes.
-std::string stage_name(const RowIndex& row, uint64_t count) {
+std::string set_rows_name(const RowIndex& row, uint64_t count) {
   std::string name = count == 1 ? "write_row" : fmt::format("write_{}_rows", count);
   return row.named ? name : fmt::format("{}_at{}", name, row.literal);
 }
@@ -69,7 +67,7 @@ Result<Program> set_rows_flat(const graph::SetRows& spec, const OpView& op) {
   const OpTensor &table = op[0], &source = op[1];
   TW_TRY(SetRowsParts parts, set_rows_parts(spec, op));
   TW_TRY(FlatBuild build, FlatBuild::open(op, parts.table));
-  PointwiseStage stage(stage_name(parts.row, source.rows));
+  PointwiseStage stage(set_rows_name(parts.row, source.rows));
   const FlatWrite write{op, stage, build.input(table, {.precision = parts.table, .depth = 1}),
                         build.input(source, {.precision = parts.source, .depth = 1}), source.size()};
   if (parts.row.named) {

@@ -12,7 +12,7 @@
 namespace tw::spatial::lower {
 namespace {
 
-NumericsClaim claim_of(Precision precision) { return claim(false, "row softmax", precision); }
+NumericsClaim softmax_claim(Precision precision) { return claim(false, "row softmax", precision); }
 std::string ones_name(const OpView& op, Precision precision) {
   return fmt::format("{}__ones_{}", op.result.name, name(precision));
 }
@@ -54,7 +54,7 @@ Result<Program> build_rows(const OpView& op, Precision precision, uint32_t pages
   scale.write(out, value * inverse);
   b.store("store_" + op.result.name, out, b.tensor(op.result.name, TensorRole::Output, grid.rows, grid.cols, result),
           unit);
-  Section made{.name = fmt::format("softmax_rows_{}", grid.text()), .items = {}, .claim = claim_of(precision)};
+  Section made{.name = fmt::format("softmax_rows_{}", grid.text()), .items = {}, .claim = softmax_claim(precision)};
   for (uint64_t i = 0; i < grid.count; ++i) made.items.push_back({0, i, grid.rect(i, 0, grid.tiles)});
   made.plan = tile_row_plan(grid.tiles, grid.tiles, grid.count);
   return std::move(b).finish(std::move(made));
@@ -90,7 +90,7 @@ Result<Program> softmax_section(const OpView& op, Precision precision) {
       bands.push_back({static_cast<int64_t>(first + width), value * inverse});
     }
   scale.write(out, banded(bands));
-  return std::move(build).finish(fmt::format("softmax_flat_{}x{}", count, width), claim_of(precision));
+  return std::move(build).finish(fmt::format("softmax_flat_{}x{}", count, width), softmax_claim(precision));
 }
 
 Result<Program> softmax_rows(const OpView& op, Precision precision) {

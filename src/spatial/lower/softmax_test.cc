@@ -28,22 +28,22 @@ OpCase softmax(uint64_t rows, uint64_t cols, Sinks sinks, std::optional<Precisio
   return c;
 }
 
-struct Want {
+struct SoftmaxForm {
   uint64_t rows, cols;
   std::string_view form;
 };
 
 TEST(Softmax, EveryFormWithAndWithoutSinks) {
-  for (const Want& want : {Want{1, 1, "flat"},
-                           {1, 7, "flat"},
-                           {1, 8, "flat"},
-                           {2, 4, "rows"},
-                           {9, 7, "rows"},
-                           {1, 9, "streamed"},
-                           {1, 16, "streamed"},
-                           {1, 21, "streamed"},
-                           {5, 16, "streamed rows"},
-                           {9, 11, "streamed rows"}})
+  for (const SoftmaxForm& want : {SoftmaxForm{1, 1, "flat"},
+                                  {1, 7, "flat"},
+                                  {1, 8, "flat"},
+                                  {2, 4, "rows"},
+                                  {9, 7, "rows"},
+                                  {1, 9, "streamed"},
+                                  {1, 16, "streamed"},
+                                  {1, 21, "streamed"},
+                                  {5, 16, "streamed rows"},
+                                  {9, 11, "streamed rows"}})
     for (const Sinks sinks : {Sinks::None, Sinks::One, Sinks::Each}) {
       SCOPED_TRACE(::testing::Message() << want.rows << 'x' << want.cols << " sinks " << static_cast<int>(sinks));
       const OpCase c = softmax(want.rows, want.cols, sinks);

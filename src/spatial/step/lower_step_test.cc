@@ -9,20 +9,15 @@
 #include "spatial/certify/certify_step.h"
 #include "spatial/lower/testing/op_case.h"
 #include "spatial/step/stored.h"
+#include "spatial/step/testing.h"
 
 namespace tw::spatial::step {
 namespace {
 
+using lower::testing::t4;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-graph::ParsedGraph parsed(std::string_view text) {
-  Result<graph::ParsedGraph> graph = graph::parse(text, "test");
-  EXPECT_TRUE(graph.ok()) << to_text(graph.refusal());
-  return graph.ok() ? std::move(*graph) : graph::ParsedGraph{};
-}
-
-Target t4() { return lower::testing::t4(); }
+using testing::parsed;
 
 const std::string kMaps = R"(graph maps decode
 const a 1x20

@@ -11,25 +11,17 @@
 #include "spatial/evaluate/composed.h"
 
 namespace tw::spatial::step {
-namespace {
-
-using evaluate::Memory;
-using graph::Role;
 
 // A storage that is bound from outside, and the tensor of the graph that it holds.
-struct Given {
+struct BoundStorage {
   Tensor stored;
   graph::TensorId tensor;
 };
 
-struct Form {
-  graph::StepGraph graph;
-  LoweredStep lowered;
-  std::vector<std::vector<uint64_t>> items;  // by section, as the sites come to them
-  evaluate::Step step;
-  Memory memory;
-  std::vector<Given> given;
-};
+namespace {
+
+using evaluate::Memory;
+using graph::Role;
 
 Result<void> set(Memory& memory, const Tensor& stored, std::span<const double> values) {
   if (is_real(stored.dtype)) return memory.set(stored, values);
@@ -45,10 +37,10 @@ Result<std::vector<double>> values_of(const Memory& memory, const std::string& n
 }
 
 // Tensors of the graph that the step starts from.
-std::vector<Given> given_of(const graph::StepGraph& graph, const Composition& step) {
+std::vector<BoundStorage> given_of(const graph::StepGraph& graph, const Composition& step) {
   std::map<std::string_view, graph::TensorId> by_name;
   for (uint32_t i = 0; i < graph.tensors.size(); ++i) by_name.emplace(graph.tensors[i].name, graph::TensorId{i});
-  std::vector<Given> given;
+  std::vector<BoundStorage> given;
   for (const Storage& storage : step.storages) {
     const auto tensor = by_name.find(storage.name);
     if (storage.version != 0 || tensor == by_name.end() || graph.at(tensor->second).role == Role::Activation) continue;
@@ -123,6 +115,15 @@ bool StepOutcome::same_choices() const {
 }
 
 struct Simulator::State {
+  struct Form {
+    graph::StepGraph graph;
+    LoweredStep lowered;
+    std::vector<std::vector<uint64_t>> items;  // by section, as the sites come to them
+    evaluate::Step step;
+    Memory memory;
+    std::vector<BoundStorage> given;
+  };
+
   Target target;
   graph::Environment reference;
   std::vector<Form> forms;
@@ -137,7 +138,7 @@ struct Simulator::State {
 // Constants, and zeros for states.
 Result<void> Simulator::State::bind(Form& form) const {
   TW_TRY(const std::vector<bool> by_column, columns_of(form.graph));
-  for (const Given& given : form.given) {
+  for (const BoundStorage& given : form.given) {
     const graph::Tensor& tensor = form.graph.at(given.tensor);
     if (tensor.role == Role::State) TW_TRY_VOID(set(form.memory, given.stored, std::vector<double>(tensor.size())));
     if (tensor.role != Role::Constant) continue;
@@ -150,7 +151,7 @@ Result<void> Simulator::State::bind(Form& form) const {
 // The states as the form that ran before left them; tables as zeros.
 Result<void> Simulator::State::take_up(Form& form) const {
   const Memory* from = current && &forms[*current] != &form ? &forms[*current].memory : nullptr;
-  for (const Given& given : form.given) {
+  for (const BoundStorage& given : form.given) {
     const graph::Tensor& tensor = form.graph.at(given.tensor);
     if (tensor.role == Role::Table) TW_TRY_VOID(set(form.memory, given.stored, std::vector<double>(tensor.size())));
     if (tensor.role != Role::State || !from || !from->find(tensor.name)) continue;
@@ -161,7 +162,7 @@ Result<void> Simulator::State::take_up(Form& form) const {
 }
 
 Result<void> Simulator::State::set_params(Form& form) const {
-  for (const Given& given : form.given) {
+  for (const BoundStorage& given : form.given) {
     const graph::Tensor& tensor = form.graph.at(given.tensor);
     if (tensor.role == Role::Param) TW_TRY_VOID(set(form.memory, given.stored, reference.at(tensor)));
   }
@@ -201,9 +202,9 @@ Result<FormId> Simulator::add(graph::StepGraph graph) {
   TW_TRY(evaluate::Step compiled, evaluate::compile(step));
   Memory memory(state_->target.tile);
   TW_TRY_VOID(evaluate::declare(step, memory));
-  std::vector<Given> given = given_of(graph, step);
-  Form form{std::move(graph),    std::move(lowered), evaluate::items_by_site(placement),
-            std::move(compiled), std::move(memory),  std::move(given)};
+  std::vector<BoundStorage> given = given_of(graph, step);
+  State::Form form{std::move(graph),    std::move(lowered), evaluate::items_by_site(placement),
+                   std::move(compiled), std::move(memory),  std::move(given)};
   TW_TRY_VOID(state_->bind(form));
   state_->forms.push_back(std::move(form));
   return FormId{static_cast<uint32_t>(state_->forms.size() - 1)};
@@ -216,7 +217,7 @@ const LoweredStep& Simulator::lowered(FormId form) const { return state_->forms.
 
 Result<StepOutcome> Simulator::run(FormId id, std::span<const int32_t> tokens, std::span<const uint32_t> positions) {
   State& state = *state_;
-  Form& form = state.forms.at(static_cast<size_t>(id));
+  State::Form& form = state.forms.at(static_cast<size_t>(id));
   if (form.graph.io.tokens != graph::kNoTensor)
     TW_TRY_VOID(graph::set_inputs(form.graph, state.reference, tokens, positions));
   TW_TRY_VOID(state.take_up(form));

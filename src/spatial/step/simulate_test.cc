@@ -11,19 +11,14 @@
 
 #include "graph/text.h"
 #include "spatial/lower/testing/op_case.h"
+#include "spatial/step/testing.h"
 
 namespace tw::spatial::step {
 namespace {
 
+using lower::testing::t4;
 using ::testing::HasSubstr;
-
-graph::ParsedGraph parsed(std::string_view text) {
-  Result<graph::ParsedGraph> graph = graph::parse(text, "test");
-  EXPECT_TRUE(graph.ok()) << to_text(graph.refusal());
-  return graph.ok() ? std::move(*graph) : graph::ParsedGraph{};
-}
-
-Target t4() { return lower::testing::t4(); }
+using testing::parsed;
 
 TEST(Simulate, SaysWhereAResultDiffersMost) {
   // 1.3 and 0.7 are no bf16 numbers, 2 and -1 are.

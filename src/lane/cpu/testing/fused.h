@@ -22,6 +22,7 @@ inline constexpr std::array kTestFormats{gguf::Format::F32,   gguf::Format::F16,
                                          gguf::Format::Q8_0,  gguf::Format::Q4_0,   gguf::Format::Q4_K,
                                          gguf::Format::Q6_K,  gguf::Format::IQ4_XS, gguf::Format::MXFP4,
                                          gguf::Format::TQ2_0, gguf::Format::NVFP4};
+inline constexpr std::array kQuantizing{Numerics::Int8, Numerics::Int8x2};
 inline constexpr std::array kTestNumerics{Numerics::Precise, Numerics::Int8, Numerics::Int8x2};
 
 // Numbers for shapes, of a seed.

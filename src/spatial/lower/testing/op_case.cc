@@ -330,6 +330,11 @@ Target t32f() {
   return target;
 }
 Target t4() { return spatial::testing::toy_target({4, 4}, 2); }
+Target t4a() {
+  Target target = t4();
+  target.accumulator_tiles = 256;
+  return target;
+}
 Target t4f() {
   Target target = t4();
   target.name = "t4f";

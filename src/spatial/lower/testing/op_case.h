@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 #include "spatial/lower/op.h"
 
 namespace tw::spatial::lower::testing {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // An operand with its values. Reals are rounded to what the operand is stored as before anything sees them, so that
 // both sides start from the same numbers.
@@ -86,6 +89,7 @@ evaluate::Fault expect_fault(const OpCase& c, const Target& target);
 Target t32();
 Target t32f();
 Target t4();
+Target t4a();  // T4 with 256 accumulator tiles
 Target t4f();  // T4 in f32
 Target t16();
 Target t1();

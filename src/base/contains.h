@@ -1,0 +1,9 @@
+#pragma once
+
+#include <string_view>
+
+namespace tw {
+
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+}  // namespace tw
