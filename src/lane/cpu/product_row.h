@@ -12,10 +12,12 @@
 
 namespace tw::lane::cpu {
 
-// How far ahead of the block at work the weights of its panel are asked for: far with one panel, since a block's
-// arithmetic fills the processor's window before its loads reach far enough ahead to keep the memory busy; near with
-// several, whose own loads do.
-constexpr uint32_t fetch_ahead(int panels) { return panels == 1 ? 1024 : 256; }
+// How far ahead of the block at work the weights of one panel are asked for: far, since a block's arithmetic fills the
+// processor's window before its loads reach far enough ahead to keep the memory busy.
+constexpr uint32_t kFetchAhead = 1024;
+// With several panels side by side, how many blocks of theirs before its turn a block is asked for. A core has some 24
+// misses under way at a time: more are waited for, and the loads at work wait with them.
+constexpr int kFetchBlocks = 3;
 
 // Asks for `bytes` from `at` on, some lines of which may lie past the matrix: nothing is read.
 template <uint32_t bytes>
@@ -137,11 +139,20 @@ struct RowPanels {
     return S::zero();
   }
 
+  // Asks for the weights that come after those of block `b` of panel p: of the same panel, or of the panel that has its
+  // turn some blocks later. Headers of runs are taken for evenly spread over their blocks.
+  TW_SIMD void fetch(const Source (&source)[kPanels], int p, uint32_t b) {
+    constexpr uint32_t kBytes = Source::kBytes / Source::kBlocks;
+    static_assert(Source::kBytes % Source::kBlocks == 0);
+    if constexpr (kPanels == 1) return fetch_lines<kBytes>(source[p].at + b * kBytes + kFetchAhead);
+    const int turn = p + kFetchBlocks;
+    fetch_lines<kBytes>(source[turn % kPanels].at + (b + static_cast<uint32_t>(turn / kPanels)) * kBytes);
+  }
+
   // The chains `a` of the rows by block `b`, the `index`-th of `run`.
   TW_SIMD void add_block(V (&a)[kRows], const Source& source, uint32_t run, uint32_t index, const TileInput& x,
                          uint32_t b) {
     const Block block = source.block(run, index);
-    fetch_lines<Source::kBlockBytes>(block.words + fetch_ahead(kPanels));
     Sums sums;
     block_sums(block, x, b, sums);
     const V scale = block.scale(), neg_min = neg_min_of(block);
@@ -173,7 +184,14 @@ struct RowPanels {
       for (uint32_t run_at = 0; run_at < runs; ++run_at)
         for (uint32_t i = 0; i < kRunBlocks; ++i)
 #pragma GCC unroll 4
-          for (int p = 0; p < kPanels; ++p) add_block(a[p], source[p], run_at, i, from, run_at * kRunBlocks + i);
+          for (int p = 0; p < kPanels; ++p) {
+            const uint32_t b = run_at * kRunBlocks + i;
+            // Apart, or g++ asks for what all panels need at once.
+            asm volatile("");
+            fetch(source, p, b);
+            asm volatile("");
+            add_block(a[p], source[p], run_at, i, from, b);
+          }
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) {
         source[p].at += kSegmentRuns * Source::kBytes;
