@@ -95,8 +95,8 @@ double fit_scale(Floats x, Floats w, const Levels& levels) {
   };
   const bool mirrored = levels.lowest == -levels.highest;
   for (int step = -kSteps; step <= kSteps; ++step) {
-    attempt(levels.highest + static_cast<float>(step) * levels.step);
-    if (!mirrored) attempt(levels.lowest + static_cast<float>(step) * levels.step);
+    attempt(levels.highest + static_cast<float>(step) * Levels::kStep);
+    if (!mirrored) attempt(levels.lowest + static_cast<float>(step) * Levels::kStep);
   }
   return best;
 }

@@ -26,13 +26,13 @@ inline Float4 splat4(float value) { return Float4{value, value, value, value}; }
 //   nearest(t)  the nearest level, as a number
 //   code(t)     what the file stores for it, as a number
 //   lowest, highest  the outermost levels
-//   step        how far a search moves the level that the extreme value falls on
+//   kStep       how far a search moves the level that the extreme value falls on
 
 // Integers lowest..highest; a code is the level itself. Ties go to the even integer.
 struct IntegerLevels {
   float lowest;
   float highest;
-  static constexpr float step = 0.15f;
+  static constexpr float kStep = 0.15f;
 
   [[nodiscard]] Float4 nearest(Float4 t) const {
     constexpr float kRound = 0x1.8p23f;  // adding it leaves no fraction bits
@@ -47,7 +47,7 @@ struct IntegerLevels {
 struct Iq4Levels {
   float lowest = kIq4Levels.front();
   float highest = kIq4Levels.back();
-  static constexpr float step = 1.5f;
+  static constexpr float kStep = 1.5f;
 
   [[nodiscard]] Float4 nearest(Float4 t) const {
     return climb(t, lowest, [](size_t k) { return static_cast<float>(kIq4Levels[k + 1] - kIq4Levels[k]); });
