@@ -1,9 +1,8 @@
 #include "text/special_splitter.h"
 
-#include <string.h>  // memmem, which is linear
-
 #include <algorithm>
 #include <bitset>
+#include <cstring>  // memmem, which is linear
 #include <memory>
 
 namespace tw::text {
