@@ -60,7 +60,7 @@ TensorId GraphBuilder::add(std::string name, OpSpec spec, std::vector<TensorId> 
                                .role = Role::Activation,
                                .element = shape.element,
                                .sequence = sequence});
-  graph_.ops.push_back({std::move(spec), std::move(operands), id});
+  graph_.ops.push_back({spec, std::move(operands), id});
   return id;
 }
 

@@ -219,7 +219,7 @@ class Parser {
     const bool sets = std::holds_alternative<SetRows>(spec);
     if (sets && result)
       return lexer_.refuse_at(*result, found_text(*result), "set_rows(...) alone: it has no result of its own");
-    Op op{.spec = std::move(spec)};
+    Op op{.spec = spec};
     TW_TRY_VOID(parse_operands(op));
     std::optional<uint32_t> sequence;
     TW_TRY_VOID(parse_fields(op.spec, sequence));

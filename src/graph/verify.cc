@@ -98,8 +98,9 @@ class Verifier {
 
  private:
   void add(std::string_view code, std::optional<OpId> op, std::optional<TensorId> tensor, std::string text) {
-    for (const FindingCode& known : kCodes)
-      if (known.code == code) findings_.push_back({known.code, known.severity, op, tensor, std::move(text)});
+    const auto* known = std::ranges::find(kCodes, code, &FindingCode::code);
+    TW_CHECK(known != std::ranges::end(kCodes), "no finding has the code {}", code);
+    findings_.push_back({known->code, known->severity, op, tensor, std::move(text)});
   }
   [[nodiscard]] bool known(TensorId id) const { return index(id) < g_.tensors.size(); }
 
