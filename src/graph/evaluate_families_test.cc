@@ -138,13 +138,13 @@ const norm 1x2 = [2 3]
 state s 2x2
 )";
   const auto expected = [](double a0, double a1, bool silu_gate) {
-    double S[2][2] = {{1 * a0, 2 * a1}, {3 * a0, 4 * a1}};
+    double state[2][2] = {{1 * a0, 2 * a1}, {3 * a0, 4 * a1}};
     const double k[2] = {0.5, -1}, v[2] = {3, 1}, q[2] = {1, 2}, z[2] = {1, -1}, norm[2] = {2, 3};
     double o[2];
     for (int i = 0; i < 2; ++i) {
-      const double u = S[i][0] * k[0] + S[i][1] * k[1];
-      for (int j = 0; j < 2; ++j) S[i][j] += 0.25 * (v[i] - u) * k[j];
-      o[i] = (S[i][0] * q[0] + S[i][1] * q[1]) / std::sqrt(2.0);
+      const double u = state[i][0] * k[0] + state[i][1] * k[1];
+      for (int j = 0; j < 2; ++j) state[i][j] += 0.25 * (v[i] - u) * k[j];
+      o[i] = (state[i][0] * q[0] + state[i][1] * q[1]) / std::sqrt(2.0);
     }
     const double scale = 1 / std::sqrt((o[0] * o[0] + o[1] * o[1]) / 2 + 0.5);
     std::vector<double> y;

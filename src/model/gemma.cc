@@ -20,8 +20,10 @@ Result<Decoder> read_gemma(const Hyper& hyper, const gguf::Checkpoint& checkpoin
     attention.rotated = out.rope.width;
     attention.head_norms = kind.head_norms;
     attention.softcap = static_cast<float>(hyper.real("attn_logit_softcapping"));
-    if (layers == kind.large_layers && hyper.real("attention.scale") == 0)
-      attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(out.width / attention.heads)));
+    if (layers == kind.large_layers && hyper.real("attention.scale") == 0) {
+      const uint64_t head_width = out.width / attention.heads;
+      attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_width)));
+    }
     set_window(out, windows[layer], attention);
     out.layers.push_back(
         {attention, DenseFeedForward{hyper.count("feed_forward_length", layer), graph::ActivationKind::GeluTanh}});

@@ -168,7 +168,7 @@ TEST(StepCensus, ABatchRepeatsOnlyWhatEachSequenceHas) {
 }
 
 // Moves the bytes of q, k and v, which lie row after row, into one tensor.
-ToyFile fused(ToyFile file, std::string_view kind, std::vector<uint64_t> shape) {
+ToyFile fused(ToyFile file, std::string_view kind, const std::vector<uint64_t>& shape) {
   for (uint32_t layer = 0; layer < 2; ++layer) {
     std::vector<std::byte> all;
     for (const std::string_view part : {"q", "k", "v"}) {

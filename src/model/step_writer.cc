@@ -19,7 +19,7 @@ TensorId SequenceWriter::rows(std::string_view name, TensorId x) {
 }
 
 TensorId SequenceWriter::add(std::string_view name, graph::OpSpec spec, std::vector<TensorId> operands) {
-  return step_->builder_.add(own_name(name), std::move(spec), std::move(operands), index_);
+  return step_->builder_.add(own_name(name), spec, std::move(operands), index_);
 }
 
 TensorId SequenceWriter::state(std::string_view name, uint32_t rows, uint32_t cols) {
@@ -64,7 +64,7 @@ TensorId StepWriter::constant(std::string_view name) {
 TensorId StepWriter::optional(std::string_view name) { return has(name) ? constant(name) : kNoTensor; }
 
 TensorId StepWriter::add(std::string_view name, graph::OpSpec spec, std::vector<TensorId> operands) {
-  return builder_.add(std::string(name), std::move(spec), std::move(operands));
+  return builder_.add(std::string(name), spec, std::move(operands));
 }
 
 TensorId StepWriter::product(std::string_view name, TensorId x, std::string_view stem) {

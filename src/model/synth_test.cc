@@ -105,7 +105,7 @@ TEST(Synth, LogitsHaveADeviationOfAboutTwo) {
 }
 
 TEST(Synth, ABadShapeOrFormatIsRefusedByName) {
-  const auto refusal = [](SynthSpec spec) {
+  const auto refusal = [](const SynthSpec& spec) {
     const auto result = synthesize(spec, std::filesystem::temp_directory_path() / "never-written.gguf");
     EXPECT_FALSE(result.ok());
     return result.ok() ? std::string() : to_text(result.refusal());

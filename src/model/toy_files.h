@@ -57,7 +57,7 @@ struct ToyFile {
 class TemporaryModel {
  public:
   explicit TemporaryModel(const SynthSpec& spec)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("tilewright-{}-{}.gguf", getpid(), counter_++)) {
+      : path_(std::filesystem::temp_directory_path() / fmt::format("tilewright-{}-{}.gguf", getpid(), made++)) {
     const auto written = synthesize(spec, path_);
     EXPECT_TRUE(written.ok()) << to_text(written.refusal());
   }
@@ -75,7 +75,7 @@ class TemporaryModel {
   }
 
  private:
-  static inline int counter_ = 0;
+  static inline int made = 0;
   std::filesystem::path path_;
 };
 

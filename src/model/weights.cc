@@ -71,26 +71,30 @@ void Placer::matrix(const std::string& name, std::string_view tensor) {
 
 void Placer::matrix(const std::string& name, std::string_view tensor, RowRange range) {
   graph::Rows rows = rows_of(info(tensor), range);
-  place(name, matrix_extent(rows), std::move(rows));
+  const Extent extent = matrix_extent(rows);
+  place(name, extent, std::move(rows));
 }
 
 void Placer::matrix(const std::string& name, std::string_view tensor, std::vector<uint32_t> order) {
   graph::Rows rows = rows_of(info(tensor), RowRange{0, info(tensor).rows()});
   rows.count = order.size();
   rows.order = std::move(order);
-  place(name, matrix_extent(rows), std::move(rows));
+  const Extent extent = matrix_extent(rows);
+  place(name, extent, std::move(rows));
 }
 
 void Placer::table(const std::string& name, std::string_view tensor) {
   graph::Rows rows = rows_of(info(tensor), RowRange{0, info(tensor).rows()});
-  place(name, table_extent(rows), std::move(rows));
+  const Extent extent = table_extent(rows);
+  place(name, extent, std::move(rows));
 }
 
 void Placer::table(const std::string& name, std::string_view tensor, std::vector<uint32_t> order) {
   graph::Rows rows = rows_of(info(tensor), RowRange{0, info(tensor).rows()});
   rows.count = order.size();
   rows.order = std::move(order);
-  place(name, table_extent(rows), std::move(rows));
+  const Extent extent = table_extent(rows);
+  place(name, extent, std::move(rows));
 }
 
 std::vector<float> Placer::widened(std::string_view tensor) const {

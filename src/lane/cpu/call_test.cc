@@ -44,10 +44,12 @@ void sum(Data& data, Range range) {
   ++data.runs;
   const uint64_t factor = data.then_items / data.squares.size();
   for (uint64_t i = range.begin; i < range.end; ++i) {
+    if (!data.whole) {  // the others may not be there yet
+      data.sums[i] = data.squares[i / factor];
+      continue;
+    }
     data.sums[i] = 0;
-    if (!data.whole) data.sums[i] = data.squares[i / factor];
-    for (const uint64_t value : data.squares)
-      if (data.whole) data.sums[i] += value;
+    for (const uint64_t value : data.squares) data.sums[i] += value;
   }
 }
 void copy_sums(Data& data, Range range) {
