@@ -166,7 +166,7 @@ TEST(Layouts, AWriteInAnotherLayoutIsRefused) {
 // ---- placement ----
 
 TEST(Place, SharesItemsEvenlyInOrder) {
-  const Target toy = testing::toy_square();  // nine sites
+  const Target& toy = testing::toy_square();  // nine sites
   Program product = *testing::streamed_product(toy, 5, 4, 2);
   const SectionPlacement shares = *place(product, toy);
   ASSERT_EQ(shares.size(), 9U);

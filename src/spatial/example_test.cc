@@ -24,15 +24,15 @@ std::string example_of_the_page() {
 }
 
 Result<Program> l2norm(const Target& target) {
-  constexpr Precision e = Precision::Bf16;
+  constexpr Precision kElement = Precision::Bf16;
   const auto tw = static_cast<int64_t>(target.tile.cols);
   Builder b(target, Precision::F32);
-  const TensorId x = b.tensor("x", TensorRole::Input, 1, 8, e, GivenInit{});
-  const TensorId ones = b.ones("row_scaler", e);
-  const TensorId y = b.tensor("y", TensorRole::Output, 1, 8, e);
-  const BufferId in_x = b.buffer("in_x", 2, e), in_scaler = b.buffer("in_scaler", 1, e);
+  const TensorId x = b.tensor("x", TensorRole::Input, 1, 8, kElement, GivenInit{});
+  const TensorId ones = b.ones("row_scaler", kElement);
+  const TensorId y = b.tensor("y", TensorRole::Output, 1, 8, kElement);
+  const BufferId in_x = b.buffer("in_x", 2, kElement), in_scaler = b.buffer("in_scaler", 1, kElement);
   const BufferId xsq = b.scratch("xsq", 1), row_sum = b.scratch("row_sum", 1), row_scale = b.scratch("row_scale", 1);
-  const BufferId out = b.buffer("out", 2, e);
+  const BufferId out = b.buffer("out", 2, kElement);
   b.load("load_x", x, {}, in_x);
   b.load("load_row_scaler", ones, {}, in_scaler);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "spatial/certify/checks.h"
 
@@ -8,7 +9,8 @@ namespace {
 struct Owned {
   uint64_t tile = 0;
   uint64_t item = 0;
-  auto operator<=>(const Owned&) const = default;
+  bool operator==(const Owned&) const = default;
+  bool operator<(const Owned& other) const { return std::tie(tile, item) < std::tie(other.tile, other.item); }
 };
 
 // Most sections list their tiles in order as it is.

@@ -24,7 +24,7 @@ void add_pages(Builder& b, std::string name, BufferId left, BufferId right, Buff
 }
 
 // Loads tensor `index` and leaves it less one, 0-based, in a queue.
-BufferId zero_based(Builder& b, TensorId index, std::string name) {
+BufferId zero_based(Builder& b, TensorId index, const std::string& name) {
   const Precision dtype = b.program().at(index).dtype;
   const BufferId in = b.buffer("in_" + name, 1, dtype, 1), out = b.buffer(name, 1, dtype, 1);
   b.load("load_" + name, index, {}, in);

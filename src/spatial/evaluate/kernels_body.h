@@ -3,6 +3,8 @@
 // The loops of kernels.h, compiled once an instruction set. The tag Isa keeps the copies apart; nothing here may call
 // an inline function of another header that is not forced inline, as the linker could keep this copy for everyone.
 
+#include <type_traits>
+
 #include "base/math_contract.h"
 #include "spatial/evaluate/kernels.h"
 
@@ -28,19 +30,24 @@ struct KernelBody {
       return a * b;
     }
   };
+  template <class T>
+  [[gnu::always_inline]] static bool is_nan(T x) {
+    if constexpr (std::is_floating_point_v<T>) return __builtin_isnan(x);
+    return false;
+  }
   // Of a number and a NaN, the number.
   struct Min {
     template <class T>
     [[gnu::always_inline]] static T of(T a, T b) {
       const T less = a < b ? a : b;
-      return b != b ? a : less;
+      return is_nan(b) ? a : less;
     }
   };
   struct Max {
     template <class T>
     [[gnu::always_inline]] static T of(T a, T b) {
       const T more = a > b ? a : b;
-      return b != b ? a : more;
+      return is_nan(b) ? a : more;
     }
   };
   struct Div {

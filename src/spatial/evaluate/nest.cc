@@ -1,6 +1,7 @@
 #include "spatial/evaluate/nest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -207,7 +208,7 @@ bool Nest<Lanes>::take(const Value* values, size_t n, bool first) {
   }
   Value most = first ? values[0] : folded_[0];
   for (size_t i = first ? 1 : 0; i < n; ++i)
-    if (values[i] == values[i] && !(most > values[i])) most = values[i];
+    if (!std::isnan(values[i]) && !(most > values[i])) most = values[i];
   folded_[0] = most;
   return true;
 }

@@ -20,7 +20,8 @@ const Target kToy = spatial::testing::toy_target({4, 4}, 8);
 Program scaled(const std::string& from, const std::string& to, double factor, Init init = ExternalInit{}) {
   Builder b(kToy, Precision::F32);
   const bool in_place = from == to;
-  const TensorId x = b.tensor(from, in_place ? TensorRole::State : TensorRole::Input, 1, 24, Precision::F32, init);
+  const TensorId x =
+      b.tensor(from, in_place ? TensorRole::State : TensorRole::Input, 1, 24, Precision::F32, std::move(init));
   const TensorId y = in_place ? x : b.tensor(to, TensorRole::Output, 1, 24, Precision::F32);
   const BufferId in = b.buffer("in", 1, Precision::F32), out = b.buffer("out", 1, Precision::F32);
   b.load("load", x, {.steps = {item_x(1)}}, in);

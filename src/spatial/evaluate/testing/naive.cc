@@ -256,7 +256,7 @@ class Naive {
     __extension__ using Wide = __int128;
     const Wide a = left, b = right;
     const std::string& page = program_.at(stage_->outs[0]).name;
-    constexpr int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
+    constexpr int64_t kLow = std::numeric_limits<int64_t>::min(), kHigh = std::numeric_limits<int64_t>::max();
     if (op == BinaryOp::FloorDiv && b == 0) fail(FaultKind::DivisionByZero, page, 0, 0, 0);
     Wide answer = 0;
     switch (op) {
@@ -267,7 +267,7 @@ class Naive {
       case BinaryOp::Max: answer = a > b ? a : b; break;
       case BinaryOp::FloorDiv: answer = a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); break;
     }
-    if (answer < low || answer > high) fail(FaultKind::Overflow, page, 0, low, high);
+    if (answer < kLow || answer > kHigh) fail(FaultKind::Overflow, page, 0, kLow, kHigh);
     return static_cast<int64_t>(answer);
   }
 
