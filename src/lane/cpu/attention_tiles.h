@@ -47,6 +47,35 @@ TW_INLINE inline void fetch_ahead(const std::byte* at) {
   for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(at + i);
 }
 
+// sum[n][w] = fma(factor(n), vector(w), sum[n][w]). The fewer of the two kinds are loaded first and held in registers,
+// the others pass by one at a time: where registers do not suffice, g++ puts sums into memory, and their chains wait
+// for it.
+template <class S, int N, int W, class Factor, class Vector>
+TW_INLINE inline void add_outer(typename S::V (&sum)[N][W], Factor factor, Vector vector) {
+  using V = typename S::V;
+  if constexpr (N < W) {
+    V factors[N];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) factors[n] = factor(n);
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) {
+      const V own = vector(w);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) sum[n][w] = S::fma(factors[n], own, sum[n][w]);
+    }
+  } else {
+    V vectors[W];
+#pragma GCC unroll 4
+    for (int w = 0; w < W; ++w) vectors[w] = vector(w);
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      const V own = factor(n);
+#pragma GCC unroll 4
+      for (int w = 0; w < W; ++w) sum[n][w] = S::fma(own, vectors[w], sum[n][w]);
+    }
+  }
+}
+
 // Scores of N queries with W blocks of 16 positions: CC(64) over hd, times scale. keys: block-major, `stride` apart.
 // Between segments the sums wait in `scores`. next: what is read later, as many bytes as the keys have.
 template <class S, int N, int W, class Stored>
@@ -65,16 +94,12 @@ template <class S, int N, int W, class Stored>
       for (int w = 0; w < W; ++w) chain[n][w] = S::zero();
     const uint64_t end = least(hd, segment + 64);
     for (uint64_t e = segment; e < end; ++e) {
-      V k[W];
-#pragma GCC unroll 4
-      for (int w = 0; w < W; ++w) k[w] = Stored::load(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock);
       fetch_ahead<kBytes>(next + e * kBytes);
-#pragma GCC unroll 8
-      for (int n = 0; n < N; ++n) {
-        const V value = S::set(query[n][e]);
-#pragma GCC unroll 4
-        for (int w = 0; w < W; ++w) chain[n][w] = S::fma(value, k[w], chain[n][w]);
-      }
+      const auto key = [&](int w) {
+        return Stored::load(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock);
+      };
+      const auto value = [&](int n) { return S::set(query[n][e]); };
+      add_outer<S, N, W>(chain, value, key);
     }
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n)
@@ -129,16 +154,10 @@ template <class S, int N, int W, class Stored>
   const auto* p = v + t.all.begin * stride;
   const float* weights = t.weights + t.all.begin;
   for (uint64_t j = t.all.end - t.all.begin; j > 0; --j, p += stride, ++weights, next += kBytes) {
-    V value[W];
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) value[w] = Stored::load(p + w * 16);
     fetch_ahead<kBytes>(next);
-#pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) {
-      const V weight = S::set(weights[static_cast<uint64_t>(n) * kAttentionChunk]);
-#pragma GCC unroll 4
-      for (int w = 0; w < W; ++w) sum[n][w] = S::fma(weight, value[w], sum[n][w]);
-    }
+    const auto value = [&](int w) { return Stored::load(p + w * 16); };
+    const auto weight = [&](int n) { return S::set(weights[static_cast<uint64_t>(n) * kAttentionChunk]); };
+    add_outer<S, N, W>(sum, weight, value);
   }
   some(t.all.end, t.any.end);
 #pragma GCC unroll 8

@@ -3,6 +3,8 @@
 // The gated delta rule row after row (delta.h), a vector lane being a column of the memory, as templates over the
 // instruction set.
 
+#include <type_traits>
+
 #include "base/math_contract.h"
 #include "lane/cpu/delta.h"
 #include "lane/cpu/reduce.h"
@@ -68,13 +70,20 @@ struct SomeMemory {
 };
 
 // Calls body(memory, column, Half<0 or 1>) for the vectors of a memory row in the order of a lane tree, and ended()
-// after each of its pieces.
+// after each of its pieces. kWhole: the row is one piece of whole vectors, so that its sums stay in registers.
 template <int half>
 struct Half {
   static constexpr int kValue = half;
 };
-template <class S, class Stored, class Body, class Ended>
-TW_INLINE inline void each_column(uint64_t d, Body body, Ended ended) {
+template <class S, bool kWhole, class Stored, class Body, class Ended>
+TW_INLINE inline void each_column(Stored, uint64_t d, Body body, Ended ended) {
+  if constexpr (kWhole) {
+    for (uint64_t j = 0; j < d; j += 32) {
+      body(WholeMemory<S, Stored>{}, j, Half<0>{});
+      body(WholeMemory<S, Stored>{}, j + 16, Half<1>{});
+    }
+    return ended();
+  }
   for (uint64_t begin = 0; begin < d; begin += 1024) {
     const uint64_t end = least(d, begin + 1024);
     uint64_t j = begin;
@@ -93,11 +102,12 @@ TW_INLINE inline void each_column(uint64_t d, Body body, Ended ended) {
 
 // u of one memory row, LT. The row that lies a block further on is asked for.
 template <class S, bool kChannel, class Stored>
-TW_INLINE inline float delta_dot(Stored, const typename Stored::Element* state, const DeltaRow& row, uint64_t d) {
+TW_INLINE inline float delta_dot(Stored stored, const typename Stored::Element* state, const DeltaRow& row,
+                                 uint64_t d) {
   float u = 0;
   typename S::V low = S::zero(), high = S::zero();
-  each_column<S, Stored>(
-      d,
+  each_column<S, false>(
+      stored, d,
       [&](auto memory, uint64_t j, auto half) {
         auto s = memory.load(state + j);
         __builtin_prefetch(state + j + kDeltaRows * d);
@@ -121,16 +131,17 @@ enum class DotOf : uint8_t { None, Itself, Later };
 struct DeltaDots {
   float o, u;
 };
-template <class S, bool kChannel, DotOf kDot, class Stored>
-TW_INLINE inline DeltaDots delta_step(Stored, typename Stored::Element* state, const typename Stored::Element* later,
-                                      const DeltaRow& row, const DeltaRow& next, float factor, uint64_t d) {
+template <class S, bool kChannel, DotOf kDot, bool kWhole, class Stored>
+TW_INLINE inline DeltaDots delta_step(Stored stored, typename Stored::Element* state,
+                                      const typename Stored::Element* later, const DeltaRow& row, const DeltaRow& next,
+                                      float factor, uint64_t d) {
   using V = typename S::V;
   const float *q = row.q, *k = row.k, *alpha = row.alpha, *next_k = next.k, *next_alpha = next.alpha;
   const float decay = alpha[0];
   DeltaDots dots{0, 0};
   V o_low = S::zero(), o_high = S::zero(), u_low = S::zero(), u_high = S::zero();
-  each_column<S, Stored>(
-      d,
+  each_column<S, kWhole>(
+      stored, d,
       [&](auto memory, uint64_t j, auto half) {
         constexpr bool kLow = decltype(half)::kValue == 0;
         V s = memory.load(state + j);
@@ -174,11 +185,19 @@ template <class S, bool kChannel, DotOf kDot, class Stored>
     S::store(c, S::mul(beta, S::sub(v, dot)));
   else
     S::store(c, S::mul(beta, S::fma(S::set(-row.alpha[0]), dot, v)));
-  for (uint64_t i = 0; i < rows; ++i) {
-    const DeltaDots dots = delta_step<S, kChannel, kDot>(stored, state + i * d, later + i * d, row, next, c[i], d);
-    o[i] = dots.o;
-    u[i] = dots.u;
-  }
+  const auto steps = [&](auto whole) {
+    constexpr bool kWhole = decltype(whole)::value;
+    for (uint64_t i = 0; i < rows; ++i) {
+      const DeltaDots dots =
+          delta_step<S, kChannel, kDot, kWhole>(stored, state + i * d, later + i * d, row, next, c[i], d);
+      o[i] = dots.o;
+      u[i] = dots.u;
+    }
+  };
+  if (d % 32 == 0 && d <= 1024)
+    steps(std::true_type{});
+  else
+    steps(std::false_type{});
   S::store(row.o + first, S::mul(S::load(o), S::set(math::rsq(static_cast<float>(d)))), count);
 }
 

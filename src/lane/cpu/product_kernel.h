@@ -319,16 +319,20 @@ struct ProductOf {
     const Packed& w = part.w;
     const Input in = row_input(args, w);
     const uint64_t panels = panels_an_item(part.y);
+    const bool direct = stores_directly(part.y);
+    float* const plain = direct ? plain_unit(part.y, 0) : nullptr;
     for_streams(range, kStreams, [&](const StreamItems& items) {
       for (uint64_t half = 0; half < panels; ++half) {
         const std::byte* at[kStreams];
         const int count = stream_panels(w, items, panels, half, at);
         row_panels(w, at, count, args.words, in, scratch.total);
-        for (int i = 0; i < count; ++i)
-          finish_panel(w, part.bias, (items[i] * panels + half) * kPanel, scratch.total + i * int{kPanel},
-                       scratch.block + i * int{kBlock} + half * kPanel);
+        for (int i = 0; i < count; ++i) {
+          const uint64_t first = (items[i] * panels + half) * kPanel;
+          finish_panel(w, part.bias, first, scratch.total + i * int{kPanel},
+                       direct ? plain + first : scratch.block + i * int{kBlock} + half * kPanel);
+        }
       }
-      for (int i = 0; i < items.count; ++i) {
+      for (int i = 0; !direct && i < items.count; ++i) {
         const uint64_t first = items[i] * panels * kPanel;
         store_values<S>(part.y, 0, first, scratch.block + i * int{kBlock}, least(panels * kPanel, w.n - first));
       }

@@ -110,6 +110,8 @@ struct RowPanels {
         } else {
           first = S::dot4_signed(first, u, xu);
           second = S::dot4_signed(second, v, xv);
+          S::pin(first);  // or g++ keeps the products of a block before it adds them, in memory
+          S::pin(second);
         }
       }
     }

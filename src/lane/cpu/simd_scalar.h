@@ -237,6 +237,7 @@ struct Scalar {
     for (int i = 0; i < 32; ++i) put16(r, i, get16(a, i) * get16(b, i));
     return r;
   }
+  TW_SIMD void pin(I&) {}
   TW_SIMD I idot_pairs(I acc, B p) {
     for (int i = 0; i < 32; ++i) acc.v[i / 2] += get16(p, i);
     return acc;
