@@ -14,12 +14,13 @@ constexpr uint64_t kHugePage = uint64_t{2} << 20;
 
 }  // namespace
 
-LargeMemory LargeMemory::allocate(uint64_t bytes) {
+LargeMemory LargeMemory::allocate(uint64_t bytes, Room room) {
   if (bytes == 0 || bytes > UINT64_MAX / 4) return {};
   // What is smaller than a huge page, or left of the last one, lies in ordinary pages.
   const uint64_t size = round_up(bytes, static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
   const uint64_t spare = size < kHugePage ? 0 : kHugePage;
-  void* mapped = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (room == Room::OnUse ? MAP_NORESERVE : 0);
+  void* mapped = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (mapped == MAP_FAILED) return {};
   auto* start = static_cast<std::byte*>(mapped);
   if (spare != 0) {

@@ -9,10 +9,14 @@
 
 namespace tw::lane::cpu {
 
+// Whether the system counts all of the memory when it gives it, and so may say no at once, or none of it before it is
+// used.
+enum class Room : uint8_t { Reserved, OnUse };
+
 class LargeMemory {
  public:
   // Zeroed memory at a huge page's boundary that takes no room until it is touched; empty when the system has none.
-  static LargeMemory allocate(uint64_t bytes);
+  static LargeMemory allocate(uint64_t bytes, Room room = Room::Reserved);
 
   LargeMemory() = default;
   LargeMemory(LargeMemory&& other) noexcept;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/round.h"
@@ -15,6 +16,9 @@ namespace tw::lane::cpu {
 namespace {
 
 constexpr uint64_t kCacheLine = 64;
+// Of the states of one sequence. Their heads lie apart, so that the first positions touch every huge page of a long
+// cache.
+constexpr uint64_t kMostTogether = uint64_t{128} << 20;
 
 // Zeroed memory that takes no pages until it is written.
 std::shared_ptr<void> map_zeroed(uint64_t bytes) {
@@ -39,27 +43,53 @@ void clear(std::byte* data, uint64_t bytes) {
 }  // namespace
 
 Result<void> States::prepare(const Schedule& schedule) {
+  std::vector<size_t> made;
   for (const Buffer& buffer : schedule.buffers) {
     if (buffer.fill != Fill::State || !buffer.plain) continue;
     const std::string name(base_name(buffer));
     const uint64_t bytes = round_up(lane::sequence_bytes(buffer), kCacheLine);
-    const auto found = by_name_.find(name);
-    if (found != by_name_.end()) {
-      const uint64_t held = states_[found->second].bytes;
-      TW_CHECK(held == bytes, "the state {} takes {} bytes in one form and {} in another", name, held, bytes);
+    const auto [found, is_new] = by_name_.try_emplace(name, states_.size());
+    if (is_new) {
+      made.push_back(states_.size());
+      states_.push_back({.name = name, .bytes = bytes});
       continue;
     }
-    auto memory = map_zeroed(bytes * slots_);
-    if (memory == nullptr) {
-      return refuse(RefusalKind::TooLarge, name,
-                    fmt::format("the machine gives no room for {} bytes in each of {} sequences", bytes, slots_),
-                    "Ask for a shorter context (-c) or fewer sequences.");
-    }
-    by_name_[name] = states_.size();
-    states_.push_back({name, bytes, static_cast<std::byte*>(memory.get())});
+    const uint64_t held = states_[found->second].bytes;
+    TW_CHECK(held == bytes, "the state {} takes {} bytes in one form and {} in another", name, held, bytes);
+  }
+  uint64_t all = 0;
+  for (const size_t i : made) all += states_[i].bytes;
+  if (all == 0) return {};
+  return slots_ == 1 && all <= kMostTogether ? place_together(made, all) : place_apart(made);
+}
+
+Result<void> States::place_together(const std::vector<size_t>& made, uint64_t all) {
+  LargeMemory block = LargeMemory::allocate(all, Room::OnUse);
+  if (block.empty()) return no_room(states_[made.front()].name, all);
+  std::byte* at = block.data();
+  for (const size_t i : made) {
+    states_[i].data = std::exchange(at, at + states_[i].bytes);
+    states_[i].together = true;
+  }
+  blocks_.push_back(std::move(block));
+  return {};
+}
+
+Result<void> States::place_apart(const std::vector<size_t>& made) {
+  for (const size_t i : made) {
+    State& state = states_[i];
+    auto memory = map_zeroed(state.bytes * slots_);
+    if (memory == nullptr) return no_room(state.name, state.bytes * slots_);
+    state.data = static_cast<std::byte*>(memory.get());
     memory_.push_back(std::move(memory));
   }
   return {};
+}
+
+Refusal States::no_room(const std::string& name, uint64_t bytes) const {
+  return refuse(RefusalKind::TooLarge, name,
+                fmt::format("the machine gives no room for {} bytes in {} sequences", bytes, slots_),
+                "Ask for a shorter context (-c) or fewer sequences.");
 }
 
 const States::State& States::of(const Buffer& buffer) const {
@@ -69,7 +99,9 @@ const States::State& States::of(const Buffer& buffer) const {
 }
 
 void States::zero(uint32_t slot) {
-  for (const State& state : states_) clear(state.data + slot * state.bytes, state.bytes);
+  for (const LargeMemory& block : blocks_) clear(block.data(), block.size());
+  for (const State& state : states_)
+    if (!state.together) clear(state.data + slot * state.bytes, state.bytes);
 }
 
 void States::fill(uint32_t slot, std::byte byte) {

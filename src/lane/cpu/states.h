@@ -1,7 +1,9 @@
 #pragma once
 
 // The carried state of a number of sequences. Slot b of every state lies b times its bytes into one array, so that a
-// batch over neighbouring slots can read it as one array.
+// batch over neighbouring slots can read it as one array. The states of a single sequence lie together in huge pages
+// when all of them are small: every step reads them, and few pages are few table entries. Others lie in pages of the
+// usual size, which take memory as positions are used.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lane/cpu/large_memory.h"
 #include "lane/schedule.h"
 
 namespace tw::lane::cpu {
@@ -29,6 +32,7 @@ class States {
     std::string name;
     uint64_t bytes = 0;  // of one slot, rounded up to whole cache lines
     std::byte* data = nullptr;
+    bool together = false;  // in a block that the one sequence has for all
   };
   // The state that a buffer of a schedule names. Requires that prepare has seen it.
   [[nodiscard]] const State& of(const Buffer& buffer) const;
@@ -41,9 +45,14 @@ class States {
   [[nodiscard]] std::vector<std::byte> bytes(uint32_t slot) const;
 
  private:
+  Result<void> place_together(const std::vector<size_t>& made, uint64_t all);
+  Result<void> place_apart(const std::vector<size_t>& made);
+  [[nodiscard]] Refusal no_room(const std::string& name, uint64_t bytes) const;
+
   uint32_t slots_;
-  std::deque<State> states_;  // programs keep pointers to its items
-  std::vector<std::shared_ptr<void>> memory_;
+  std::deque<State> states_;                   // programs keep pointers to its items
+  std::vector<LargeMemory> blocks_;            // of one sequence
+  std::vector<std::shared_ptr<void>> memory_;  // of several
   std::unordered_map<std::string, size_t> by_name_;
 };
 
