@@ -2,6 +2,8 @@
 
 // The refusal of a file that the system does not let us use: why a call failed, by errno.
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <string_view>

@@ -143,7 +143,7 @@ TEST_F(WriterFiles, AFailureLeavesTheOldFileAndNoOther) {
   const auto path = folder_ / "model.gguf";
   std::ofstream(path) << "old";
   const auto failing = [&](size_t i) -> Result<std::span<const std::byte>> {
-    if (i == 2) return refuse(RefusalKind::Missing, "source", "the source failed");
+    if (i == 2) return refuse(RefusalKind::Io, "source", "the source failed");
     return std::span(sample.tensors[i]);
   };
   EXPECT_EQ(write(path, sample.spec, failing).refusal().reason, "the source failed");
