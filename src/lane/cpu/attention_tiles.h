@@ -47,33 +47,30 @@ TW_INLINE inline void fetch_ahead(const std::byte* at) {
   for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(at + i);
 }
 
-// sum[n][w] = fma(factor(n), vector(w), sum[n][w]). The fewer of the two kinds are loaded first and held in registers,
-// the others pass by one at a time: where registers do not suffice, g++ puts sums into memory, and their chains wait
-// for it.
+// use(h, p, held(h), passing(p)) of all pairs: the held are made first and stay in registers, the others pass by one at
+// a time.
+template <class V, int kHeld, int kPassing, class Held, class Passing, class Use>
+TW_INLINE inline void each_pair(Held held, Passing passing, Use use) {
+  V all[kHeld];
+#pragma GCC unroll 8
+  for (int h = 0; h < kHeld; ++h) all[h] = held(h);
+#pragma GCC unroll 8
+  for (int p = 0; p < kPassing; ++p) {
+    const V own = passing(p);
+#pragma GCC unroll 8
+    for (int h = 0; h < kHeld; ++h) use(h, p, all[h], own);
+  }
+}
+
+// sum[n][w] = fma(factor(n), vector(w), sum[n][w]), the fewer of the two kinds held: where registers do not suffice,
+// g++ puts sums into memory, and their chains wait for it.
 template <class S, int N, int W, class Factor, class Vector>
 TW_INLINE inline void add_outer(typename S::V (&sum)[N][W], Factor factor, Vector vector) {
   using V = typename S::V;
-  if constexpr (N < W) {
-    V factors[N];
-#pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) factors[n] = factor(n);
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) {
-      const V own = vector(w);
-#pragma GCC unroll 8
-      for (int n = 0; n < N; ++n) sum[n][w] = S::fma(factors[n], own, sum[n][w]);
-    }
-  } else {
-    V vectors[W];
-#pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) vectors[w] = vector(w);
-#pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) {
-      const V own = factor(n);
-#pragma GCC unroll 4
-      for (int w = 0; w < W; ++w) sum[n][w] = S::fma(own, vectors[w], sum[n][w]);
-    }
-  }
+  if constexpr (N < W)
+    each_pair<V, N, W>(factor, vector, [&](int n, int w, V f, V v) { sum[n][w] = S::fma(f, v, sum[n][w]); });
+  else
+    each_pair<V, W, N>(vector, factor, [&](int w, int n, V v, V f) { sum[n][w] = S::fma(f, v, sum[n][w]); });
 }
 
 // Scores of N queries with W blocks of 16 positions: CC(64) over hd, times scale. keys: block-major, `stride` apart.
