@@ -73,7 +73,7 @@ double exponent(const std::vector<Measured>& all) {
 
 void merge(benchmark::State& state) {
   const auto layers = static_cast<uint32_t>(state.range(0)), sequences = static_cast<uint32_t>(state.range(1));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Measured m = measure(layers, sequences);
     state.SetIterationTime(m.seconds);
     state.counters["launches"] = m.launches;
@@ -87,7 +87,7 @@ BENCHMARK(merge)
     ->Unit(benchmark::kMillisecond);
 
 void merge_exponent(benchmark::State& state) {
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     std::vector<Measured> all;
     for (const uint32_t layers : {8U, 32U, 128U, 512U}) {
       for (const uint32_t sequences : {2U, 8U, 32U}) all.push_back(measure(layers, sequences));

@@ -39,7 +39,7 @@ void plan(benchmark::State& state, const std::string& architecture, const std::s
   TW_CHECK(graph.ok(), "{}", to_text(graph.refusal()));
   const plan::Knobs knobs = knobs_of({});
   size_t launches = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto schedule = plan::plan_step(*graph, model.constants(), knobs);
     TW_CHECK(schedule.ok(), "{}", to_text(schedule.refusal()));
     launches = schedule->launches.size();

@@ -29,7 +29,7 @@ std::vector<Program> chain(const Target& target, int64_t count) {
 void BM_ComposeAndPlace(benchmark::State& state) {
   const Target target = testing::shipped_target("toy_square");
   const std::vector<Program> sections = chain(target, state.range(0));
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const Result<Composition> step = compose(sections, {"chain", {}});
     benchmark::DoNotOptimize(place(*step, target));
   }
@@ -45,7 +45,7 @@ BENCHMARK(BM_ComposeAndPlace)
 void BM_Validate(benchmark::State& state) {
   const Program fold =
       *testing::streamed_product(testing::shipped_target("toy_square"), 8, 8, static_cast<uint64_t>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(validate(fold));
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(validate(fold));
 }
 BENCHMARK(BM_Validate)->Arg(2)->Unit(benchmark::kMicrosecond);
 

@@ -98,7 +98,7 @@ void attend(benchmark::State& state, const Shape& p, Dtype type, uint64_t length
   Pool pool(threads);
   ItemCounter first, second;
   uint64_t i = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     setup.take_layer(i++);
     first.reset();
     second.reset();
@@ -123,7 +123,7 @@ void stream(benchmark::State& state, unsigned threads) {
   Pool pool(threads);
   StreamRead read(best_isa(), pool, kCaches);
   double best = 0;
-  for (auto _ : state) best = std::max(best, read.run());
+  for ([[maybe_unused]] auto _ : state) best = std::max(best, read.run());
   state.counters["GB/s"] = best * 1e-9;
 }
 
@@ -145,7 +145,7 @@ void fma_peak(benchmark::State& state, unsigned threads) {
   Pool pool(threads);
   constexpr uint64_t kRounds = 1 << 20;
   std::vector<float> sums(threads * 16);
-  for (auto _ : state) pool.run([&](unsigned thread) { sums[thread * 16] = fma_rounds(kRounds); });
+  for ([[maybe_unused]] auto _ : state) pool.run([&](unsigned thread) { sums[thread * 16] = fma_rounds(kRounds); });
   benchmark::DoNotOptimize(sums.data());
   state.counters["GMAC/s"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * 96.0 * kRounds * threads * 1e-9, benchmark::Counter::kIsRate);

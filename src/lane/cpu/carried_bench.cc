@@ -46,7 +46,7 @@ void delta(benchmark::State& state, uint64_t heads, uint64_t rows, Order order) 
   Pool pool(kThreads);
   std::vector<DeltaChunk> scratch(kThreads);
   uint64_t i = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     a.state = memory.data() + i++ % layers * layer;
     if (order == Order::FastDelta)
       on_all(pool, kernels(best_isa()).delta_chunks, a, delta_chunks_items(a), scratch.data());
@@ -71,7 +71,7 @@ void conv(benchmark::State& state, uint64_t channels, uint64_t rows) {
                    .taps = 4,
                    .silu = true};
   Pool pool(kThreads);
-  for (auto _ : state) on_all(pool, kernels(best_isa()).conv, a, items(a));
+  for ([[maybe_unused]] auto _ : state) on_all(pool, kernels(best_isa()).conv, a, items(a));
   state.counters["ns a channel and row"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * static_cast<double>(channels * rows) * 1e-9 / kThreads,
       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);

@@ -120,7 +120,7 @@ void mixture(benchmark::State& state, const Shape& shape, uint64_t rows) {
   Pool pool(kThreads);
   double seconds[kMoePhases] = {}, all = 0;
   uint64_t layer = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     setup.take_layer(layer++);
     ItemCounter counters[kMoePhases];
     Clock::time_point at[kMoePhases + 1];
@@ -167,7 +167,7 @@ void plain(benchmark::State& state, const Shape& shape, uint64_t rows) {
   Pool pool(kThreads);
   const Buffer scratch[kThreads] = {Buffer(scratch_bytes(args)), Buffer(scratch_bytes(args))};
   double all = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto from = Clock::now();
     pool.run([&](unsigned thread) {
       kernel(args, {items(args) * thread / kThreads, items(args) * (thread + 1) / kThreads}, scratch[thread].data);

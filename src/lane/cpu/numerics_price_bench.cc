@@ -42,7 +42,7 @@ void price(benchmark::State& state, const float* a, const float* b, size_t count
   free();
   if (const double apart = distance(a, b, count); !(apart < kRounding)) return state.SkipWithError("the twin is wrong");
   std::vector<double> strict_times, free_times;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const auto begin = Clock::now();
     strict();
     const auto middle = Clock::now();

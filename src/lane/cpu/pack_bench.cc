@@ -22,7 +22,7 @@ void pack_matrix(benchmark::State& state, gguf::Format format) {
   rows.row_bytes = gguf::bytes_of(format, kInputs);
   rows.row_values = kInputs;
   rows.count = kOutputs;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     pack(rows, shape, packed.data(), 0, shape.panels());
     benchmark::DoNotOptimize(packed.data());
     benchmark::ClobberMemory();

@@ -90,7 +90,7 @@ class Spread {
 void multiply(benchmark::State& state, Format format, uint64_t n, uint64_t k, uint64_t m, int words) {
   Setup setup(format, n, k, m, words);
   const Spread product(setup.args, 1);
-  for (auto _ : state) product(0);
+  for ([[maybe_unused]] auto _ : state) product(0);
   const double runs = static_cast<double>(state.iterations());
   state.counters["GB/s"] =
       benchmark::Counter(runs * static_cast<double>(setup.weights.size) * 1e-9, benchmark::Counter::kIsRate);
@@ -113,7 +113,7 @@ void decode(benchmark::State& state, Format format, int words, int threads) {
   };
   const auto part = setup.weights.size / static_cast<uint64_t>(threads) / 256 * 256;
   double reading = 0, multiplying = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     reading += seconds([&](int t) { benchmark::DoNotOptimize(read_bytes(setup.weights.data + part * t, part)); });
     const double time = seconds(product);
     multiplying += time;

@@ -17,7 +17,7 @@ Target roomy() {
 void certify_copies(benchmark::State& state) {
   const Target target = roomy();
   const Result<Program> program = testing::many_adds(target, 2500 * static_cast<uint64_t>(state.range(0)), 16);
-  for (auto _ : state) benchmark::DoNotOptimize(certify(*program, target).ok());
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(certify(*program, target).ok());
   state.counters["stages"] = static_cast<double>(program->stages.size());
 }
 BENCHMARK(certify_copies)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
@@ -25,7 +25,7 @@ BENCHMARK(certify_copies)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMill
 void certify_items(benchmark::State& state) {
   const Target target = roomy();
   const Result<Program> program = testing::many_adds(target, 50, 512 * static_cast<uint64_t>(state.range(0)));
-  for (auto _ : state) benchmark::DoNotOptimize(certify(*program, target).ok());
+  for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(certify(*program, target).ok());
   state.counters["items"] = static_cast<double>(program->work.items.size());
 }
 BENCHMARK(certify_items)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);

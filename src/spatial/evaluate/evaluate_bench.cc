@@ -141,7 +141,7 @@ void beside_naive(benchmark::State& state, const Program& program) {
     TW_CHECK(done.ok() && !done->fault, "{} does not run", program.name);
   };
   run();
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     slow.push_back(seconds([&] { benchmark::DoNotOptimize(testing::run_naive(program, memory)); }));
     for (int i = 0; i < 20; ++i) fast.push_back(seconds(run));
     state.SetIterationTime(fast.back());

@@ -88,7 +88,7 @@ void lower(benchmark::State& state) {
   const spatial::Target target = tensix();
   const graph::StepGraph graph = Layers().make(static_cast<uint32_t>(state.range(0)));
   size_t sections = 0;
-  for (auto _ : state) sections = lowered(graph, target).composition.sections.size();
+  for ([[maybe_unused]] auto _ : state) sections = lowered(graph, target).composition.sections.size();
   state.counters["sections"] = static_cast<double>(sections);
 }
 
@@ -96,7 +96,7 @@ void certify(benchmark::State& state) {
   const spatial::Target target = tensix();
   const auto step = lowered(Layers().make(static_cast<uint32_t>(state.range(0))), target);
   bool ok = true;
-  for (auto _ : state) ok = spatial::certify(step.composition, target).ok() && ok;
+  for ([[maybe_unused]] auto _ : state) ok = spatial::certify(step.composition, target).ok() && ok;
   if (!ok) state.SkipWithError("the step has no certificate");
 }
 
