@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/checked.h"
+#include "base/round.h"
 #include "gguf/conversions.h"
 #include "gguf/file_parser.h"
 #include "gguf/name_index.h"
@@ -36,7 +37,7 @@ class Bytes {
     put<uint64_t>(text.size());
     put_text(text);
   }
-  void pad(uint64_t alignment) { bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment); }
+  void pad(uint64_t alignment) { bytes_.resize(round_up(bytes_.size(), alignment)); }
   std::vector<std::byte> release() && { return std::move(bytes_); }
 
  private:

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/round.h"
 #include "gguf/system_refusal.h"
 
 namespace tw::gguf {
@@ -77,7 +78,7 @@ void Mapping::forget(uint64_t offset, uint64_t count) const {
   TW_CHECK(offset <= bytes_.size() && count <= bytes_.size() - offset, "bytes {}+{} of a mapping of {}", offset, count,
            bytes_.size());
   const uint64_t page = page_bytes();
-  const uint64_t first = (offset + page - 1) / page * page;
+  const uint64_t first = round_up(offset, page);
   const uint64_t last = (offset + count) / page * page;
   // Advice: when it is not taken, the pages stay.
   if (first < last) ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);

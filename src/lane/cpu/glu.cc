@@ -1,10 +1,12 @@
 #include "lane/cpu/glu.h"
 
+#include "base/round.h"
+
 namespace tw::lane::cpu {
 
 uint64_t items(const GluArgs& args) {
   const uint64_t outputs = kPanel * panels_an_item(args.out);
-  return (args.product.parts[0].w.n + outputs - 1) / outputs;
+  return ceil_div(args.product.parts[0].w.n, outputs);
 }
 
 size_t scratch_bytes(const GluArgs& args) {

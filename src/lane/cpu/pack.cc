@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "gguf/decode.h"
 #include "lane/cpu/pack_blocks.h"
 #include "lane/cpu/pack_small.h"
@@ -242,7 +243,7 @@ void pack_input_rows(const graph::Rows& rows, const Packed& shape, std::byte* ou
     const uint64_t first = panel % group_panels * kPanel;
     const uint64_t count = std::min<uint64_t>(kPanel, shape.n - first);
     const uint64_t first_block = first / block;
-    const uint64_t blocks = (first + count + block - 1) / block - first_block;
+    const uint64_t blocks = ceil_div(first + count, block) - first_block;
     std::byte* to = out + shape.panel_offset(panel);
     if (count < kPanel) std::memset(to, 0, shape.panel_bytes());
     for (uint64_t t = 0; t < shape.k; ++t, to += kPanel * sizeof(float)) {

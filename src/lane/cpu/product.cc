@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/round.h"
+
 namespace tw::lane::cpu {
 
 uint64_t items(const ProductPart& part) {
   const uint64_t panels = panels_an_item(part.y);
-  return part.w.groups * ((part.w.group_panels() + panels - 1) / panels);
+  return part.w.groups * ceil_div(part.w.group_panels(), panels);
 }
 
 uint64_t items(const ProductArgs& args) {

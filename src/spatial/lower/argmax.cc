@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/round.h"
 #include "spatial/builder.h"
 #include "spatial/lower/index.h"
 #include "spatial/lower/lower.h"
@@ -90,7 +91,7 @@ struct Blocks {
 
   Blocks(const Target& target, const Rows& r)
       : tiles(std::min<uint64_t>(target.accumulator_tiles, r.row_tiles)),
-        count((r.row_tiles + tiles - 1) / tiles),
+        count(ceil_div(r.row_tiles, tiles)),
         last_tile(r.row_tiles - tiles),
         width(tiles * target.tile.cols),
         fans(merge_fans(count, std::max<uint64_t>(2, tiles))) {
@@ -291,7 +292,7 @@ std::vector<uint64_t> merge_fans(uint64_t blocks, uint64_t most) {
     uint64_t fan = 2;
     while (fan < most && !reaches(fan, levels, rest)) ++fan;
     fans.push_back(fan);
-    rest = (rest + fan - 1) / fan;
+    rest = ceil_div(rest, fan);
   }
   return fans;
 }

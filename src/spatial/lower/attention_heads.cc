@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/round.h"
 #include "spatial/lower/attention_flat.h"
 #include "spatial/lower/attention_parts.h"
 #include "spatial/lower/flash.h"
@@ -58,7 +59,7 @@ class HeadProbabilities {
   }
 
   void load_places() {
-    const uint64_t width = op_.target.tile.cols, per = (kPlaces + width - 1) / width;
+    const uint64_t width = op_.target.tile.cols, per = ceil_div(kPlaces, width);
     std::vector<int64_t> values(shape_.query_heads() * per * width);
     for (uint64_t v = 0; v < shape_.query_heads(); ++v) {
       int64_t* at = values.data() + v * per * width;

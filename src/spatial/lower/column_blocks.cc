@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/round.h"
 
 namespace tw::spatial::lower {
 namespace {
@@ -128,7 +129,7 @@ uint64_t ColumnBlocks::index_space(const PointwiseStage& stage, const std::vecto
 
 BufferId ColumnBlocks::load_table(Builder& builder, const std::string& stage, const std::vector<int64_t>& bounds,
                                   Precision dtype) const {
-  const uint64_t per = (1 + bounds.size() + width_ - 1) / width_;
+  const uint64_t per = ceil_div(1 + bounds.size(), width_);
   std::vector<int64_t> values(count() * per * width_);
   for (uint64_t i = 0; i < count(); ++i) {
     const auto first = static_cast<int64_t>(i * block_ * width_);

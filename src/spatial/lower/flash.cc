@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/round.h"
 #include "spatial/lower/attention_parts.h"
 #include "spatial/sizing.h"
 
@@ -405,7 +406,7 @@ Result<std::vector<Program>> flash_attention(const AttentionShape& shape, const 
   if (shape.named()) fold.position = op[kPosition];
   std::vector<Program> sections;
   if (shape.sinks) {
-    const uint64_t tile = op.target.tile.rows, items = (shape.rows + tile - 1) / tile * shape.heads;
+    const uint64_t tile = op.target.tile.rows, items = ceil_div(shape.rows, tile) * shape.heads;
     TW_TRY(sections.emplace_back(),
            flash_sinks(fold, op, items, [&](uint64_t item, uint64_t) { return std::optional(item % shape.heads); }));
   }

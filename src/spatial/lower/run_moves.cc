@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "spatial/builder.h"
 #include "spatial/lower/index.h"
 #include "spatial/sizing.h"
@@ -51,7 +52,7 @@ class RunTable {
       window_ = std::max(window_, past - first);
       most_ = std::max<uint64_t>(most_, pieces.size());
     }
-    tiles_a_page_ = (numbers() + width_ - 1) / width_;
+    tiles_a_page_ = ceil_div(numbers(), width_);
     values_.resize(tiles.size() * tiles_a_page_ * width_);
     for (size_t i = 0; i < tiles.size(); ++i) fill(tiles[i], values_.data() + i * tiles_a_page_ * width_);
   }
@@ -77,7 +78,7 @@ class RunTable {
       first = std::min(first, piece.from);
       past = std::max(past, piece.past());
     }
-    return {first / width_, (past + width_ - 1) / width_};
+    return {first / width_, ceil_div(past, width_)};
   }
 
   void fill(const Pieces& pieces, int64_t* page) {

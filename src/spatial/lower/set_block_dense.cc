@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/round.h"
 #include "spatial/lower/index.h"
 #include "spatial/lower/set_rows.h"
 #include "spatial/lower/set_rows_parts.h"
@@ -52,7 +53,7 @@ class BlockWrite {
   }
 
  private:
-  [[nodiscard]] uint64_t tiles_of(uint64_t rows) const { return (rows + tile_rows_ - 1) / tile_rows_; }
+  [[nodiscard]] uint64_t tiles_of(uint64_t rows) const { return ceil_div(rows, tile_rows_); }
   [[nodiscard]] double last_start() const { return number(table_tiles_ - rewritten_); }
 
   // A literal is a param of one element, so that both ways are one.
