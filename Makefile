@@ -27,7 +27,7 @@ build: setup  ## build everything but benchmarks and slow tests
 	$(call configure,release,$(BUILD))
 	@cmake --build $(BUILD) -j $(JOBS)
 
-run: setup  ## build, and let the model of this repository tell a story (ARGS="PROMPT" or any flags)
+run: setup  ## build, and let the model of this repository tell a story (ARGS='-p "PROMPT"', or any flags)
 	$(call configure,release,$(BUILD))
 	@cmake --build $(BUILD) -j $(JOBS) --target tilewright >&2
 	@$(BUILD)/bin/tilewright run $(ARGS)

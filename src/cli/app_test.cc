@@ -218,6 +218,13 @@ TEST(Cli, WithAModelFlagTheFirstWordIsThePrompt) {
   EXPECT_EQ(run({"run", "-p", "a", "-f", "README.md"}).code, 2);
 }
 
+TEST(Cli, ATextInPlaceOfTheModelIsToldWhereItBelongs) {
+  const Ran ran = run({"run", "Once upon a time", "-n", "2"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("Once upon a time: the file cannot be opened"));
+  EXPECT_THAT(ran.err, HasSubstr("is given with -p"));
+}
+
 TEST(Cli, ANumberIsRefusedWhenItIsEmptyNegativeOrTooLarge) {
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-n", ""},
                                                 {"-n", "-1"},

@@ -174,6 +174,16 @@ Result<void> settle_prompt(RunFlags& flags) {
   return {};
 }
 
+// A single word or text may be meant as the prompt, where a model is expected.
+Result<gguf::Checkpoint> open_model_of(const RunFlags& flags) {
+  auto checkpoint = open_model(flags.model_option.empty() ? flags.model : flags.model_option);
+  if (checkpoint.ok() || checkpoint.refusal().kind != RefusalKind::Missing) return checkpoint;
+  if (flags.model.empty() || flags.prompt || !checkpoint.refusal().remedy.empty()) return checkpoint;
+  Refusal refusal = checkpoint.refusal();
+  refusal.remedy = "MODEL comes first; a text for the story model to continue is given with -p.";
+  return refusal;
+}
+
 Result<int> run(RunFlags flags) {
   TW_TRY_VOID(settle_prompt(flags));
   TW_TRY_VOID(flags.profile.check());
@@ -184,7 +194,7 @@ Result<int> run(RunFlags flags) {
     TW_TRY(requests, requests_of(flags));
     options.slots = static_cast<uint32_t>(requests.size());
   }
-  TW_TRY(const gguf::Checkpoint checkpoint, open_model(flags.model_option.empty() ? flags.model : flags.model_option));
+  TW_TRY(const gguf::Checkpoint checkpoint, open_model_of(flags));
   // The tokenizer is made beside the engine: much of opening one waits for memory.
   auto making = std::async(std::launch::async, [&checkpoint] { return text::Tokenizer::load(checkpoint); });
   auto engine_made = open_engine(checkpoint, options);
