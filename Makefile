@@ -61,7 +61,7 @@ format:  ## lay out the sources (clang-format 14)
 lint: setup  ## layout and static analysis of the sources, warnings are errors
 	@scripts/setup.sh lint
 	@clang-format-14 --dry-run -Werror $(SOURCES)
-	$(call configure,release,$(BUILD))
+	@cmake --preset release -B $(BUILD) >&2
 	@scripts/lint.py $(BUILD) $(JOBS)
 
 asan: setup  ## the tests under the address and undefined-behaviour sanitizers

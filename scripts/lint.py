@@ -15,7 +15,7 @@ import shlex
 import subprocess
 import sys
 
-CLANG_TIDY = "clang-tidy-14"
+CLANG_TIDY = "clang-tidy-16"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -34,11 +34,12 @@ def files_of(command, source):
 
 
 def database_of(build):
-    """The compile commands of the build, without GCC's compiled headers, which clang-tidy cannot read: sources include
-    what they need themselves. Written to BUILD/lint too, for clang-tidy."""
+    """The compile commands of the build, without GCC's compiled headers and parameters, which clang-tidy cannot read:
+    sources include what they need themselves. Written to BUILD/lint too, for clang-tidy."""
     entries = json.loads((build / "compile_commands.json").read_text())
+    entries = [entry for entry in entries if "cmake_pch" not in entry["file"]]
     for entry in entries:
-        entry["command"] = re.sub(r"-include \S*/cmake_pch\.hxx ", "", entry["command"])
+        entry["command"] = re.sub(r"-include \S*/cmake_pch\.hxx |--param=\S+ ", "", entry["command"])
     (build / "lint" / "compile_commands.json").write_text(json.dumps(entries, indent=1))
     return entries
 

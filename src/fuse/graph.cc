@@ -255,7 +255,7 @@ std::optional<Miss> Graph::feeds_itself(const lane::Launch& launch) const {
   return std::nullopt;
 }
 
-std::vector<graph::OpId> Graph::apply(Rewrite rewrite) {
+std::vector<graph::OpId> Graph::apply(Rewrite&& rewrite) {
   TW_CHECK(!rewrite.become.empty() && !rewrite.vanish.empty(), "a rewrite makes fewer launches of several");
   std::vector<graph::OpId> gone;
   for (const NodeId node : rewrite.vanish) {

@@ -87,7 +87,7 @@ class Graph {
   // Whether the rewrite keeps every value that is read elsewhere and moves no effect past another.
   [[nodiscard]] std::optional<Miss> check(const Rewrite& rewrite) const;
   // Requires that check found nothing. The covers of the result.
-  std::vector<graph::OpId> apply(Rewrite rewrite);
+  std::vector<graph::OpId> apply(Rewrite&& rewrite);
   // Gives a node another launch of the same kind that touches the same buffers.
   lane::Launch& launch(NodeId id) { return nodes_[index(id)].launch; }
 

@@ -174,7 +174,8 @@ class Quantizing {
     lane::SetRow row = *set;
     row.forms = {plain, true};
     Quantized quantized = quantizing(graph_.at(producer).launch, set->src, plain);
-    if (quantized.launch && (quantized.why = shim_.refuses(row, numerics_).value_or("")).empty()) {
+    if (quantized.launch) quantized.why = shim_.refuses(row, numerics_).value_or("");
+    if (quantized.launch && quantized.why.empty()) {
       return Row{producer, writer, std::move(*quantized.launch), row};
     }
     why = std::move(quantized.why);

@@ -58,9 +58,9 @@ void expect_as_described(const fs::path& description) {
   const nlohmann::json golden = nlohmann::json::parse(std::ifstream(description));
   const auto checkpoint = Checkpoint::open(description.parent_path() / "model.gguf");
   ASSERT_TRUE(checkpoint.ok()) << to_text(checkpoint.refusal());
-  EXPECT_EQ(checkpoint->get_string("general.architecture").value(), golden["architecture"]);
-  EXPECT_EQ(checkpoint->file_bytes(), golden["file_bytes"]);
-  EXPECT_EQ(checkpoint->find_strings("tokenizer.ggml.tokens").value().value().size(), golden["n_vocab"]);
+  EXPECT_EQ(checkpoint->get_string("general.architecture").value(), golden["architecture"].get<std::string>());
+  EXPECT_EQ(checkpoint->file_bytes(), golden["file_bytes"].get<uint64_t>());
+  EXPECT_EQ(checkpoint->find_strings("tokenizer.ggml.tokens").value().value().size(), golden["n_vocab"].get<size_t>());
   std::map<std::string, int> types;
   for (const TensorInfo& tensor : checkpoint->tensors()) ++types[std::string(name(tensor.format))];
   EXPECT_EQ(nlohmann::json(types), golden["tensor_types"]);

@@ -98,11 +98,13 @@ constexpr uint64_t kMostValues = uint64_t{1} << 31;
 
 Result<void> check_size(const StepGraph& graph) {
   uint64_t values = 0;
-  for (const Tensor& tensor : graph.tensors)
-    if (tensor.size() > kMostValues || (values += tensor.size()) > kMostValues)
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.size() > kMostValues - values)
       return refuse(
           RefusalKind::TooLarge, tensor.name,
           fmt::format("with this tensor ({}) the graph has more than {} values", shape_text(tensor), kMostValues));
+    values += tensor.size();
+  }
   return {};
 }
 

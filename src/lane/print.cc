@@ -86,8 +86,8 @@ class JsonVisitor {
   void field(std::string_view, BufferId) {}  // a view's ends, printed by its kind
   template <class T>
   void field(std::string_view name, const T& value) {
-    nlohmann::json json = value_of(value);
-    if (!json.is_null()) fields_[unused(fields_, name)] = std::move(json);
+    const nlohmann::json json = value_of(value);
+    if (!json.is_null()) fields_[unused(fields_, name)] = json;
   }
 
   nlohmann::ordered_json reads_ = nlohmann::ordered_json::object();

@@ -50,7 +50,7 @@ class Arrays {
     for (const Buffer& buffer : s_.buffers) {
       if (buffer.name.ends_with(kArraySuffix)) taken_.insert(buffer.name);
     }
-    const Positions positions = lay_out_positions();
+    Positions positions = lay_out_positions();
     for (const Family& family : all) {
       if (const std::optional<Table> table = table_of(family)) {
         set_into(*table, family);

@@ -47,7 +47,7 @@ struct BlockFormChoice {
   static constexpr int kFlush = kForm == BlockForm::Small ? steps_in_16_bits(kSteps, 2 * 127 * Source::kMax) : 0;
   // Of wide weights without sub-scales and minima one tile serves any words.
   static constexpr bool kAnyWords = kForm == BlockForm::Wide && !has_sub_scales(kTerm) && !has_min(kTerm);
-  using Type = BlockFormat<kTerm, kAnyWords ? 1 : kWords, kForm, kFlush>;
+  using Type = BlockFormat<kTerm, kAnyWords ? 1 : kWords, kForm, kFlush>;  // NOLINT(bugprone-branch-clone): of one word
 };
 template <class S, class Source, int kWords>
 using BlockFormOf = typename BlockFormChoice<S, Source, kWords>::Type;

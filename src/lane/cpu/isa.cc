@@ -1,9 +1,17 @@
 #include "lane/cpu/isa.h"
 
+#include <cpuid.h>
+
 namespace tw::lane::cpu {
 namespace {
 
 constexpr std::string_view kNames[] = {"scalar", "avx2", "avx512"};
+
+// F16C, for which not every compiler has a probe; its registers are those of AVX.
+bool converts_halves() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
 
 }  // namespace
 
@@ -20,8 +28,7 @@ bool supported(Isa isa) {
   __builtin_cpu_init();
   switch (isa) {
     case Isa::Scalar: return true;
-    case Isa::Avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    case Isa::Avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && converts_halves();
     case Isa::Avx512:
       return supported(Isa::Avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&

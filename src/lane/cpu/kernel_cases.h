@@ -54,10 +54,10 @@ class Numbers {
 
 // A product of `rows` rows of random values by quantized ones.
 struct Product {
-  Product(gguf::Format format, uint64_t n_, uint64_t k_, uint64_t rows_)
-      : n(n_),
-        k(k_),
-        rows(rows_),
+  Product(gguf::Format format, uint64_t outputs, uint64_t inputs, uint64_t count)
+      : n(outputs),
+        k(inputs),
+        rows(count),
         weights(packed_bytes(format, n, k)),
         x(rows * k),
         quantized(quant_bytes(rows * k, 1)),

@@ -65,16 +65,16 @@ struct RunRows {
 
 template <Layout L>
 void put_headers(const RunRows<L>& rows, std::byte* run) {
-  constexpr RunShape shape = run_shape(L);
+  constexpr RunShape kShape = run_shape(L);
   const auto* subs = reinterpret_cast<const std::byte*>(rows.headers[0].sub);
   const auto* sub_mins = reinterpret_cast<const std::byte*>(rows.headers[0].sub_min);
   for (uint32_t r = 0; r < kPanel; ++r) {
     const RunHeader& header = rows.headers[r];
-    std::memcpy(run + shape.scale_bytes() * r, &header.scale, shape.scale_bytes());
-    if constexpr (shape.min) std::memcpy(run + shape.min_at() + 2 * r, &header.min, sizeof header.min);
+    std::memcpy(run + kShape.scale_bytes() * r, &header.scale, kShape.scale_bytes());
+    if constexpr (kShape.min) std::memcpy(run + kShape.min_at() + 2 * r, &header.min, sizeof header.min);
   }
-  turn_bytes<shape.subs * shape.blocks>(subs, sizeof(RunHeader), run + shape.subs_at());
-  turn_bytes<shape.sub_mins * shape.blocks>(sub_mins, sizeof(RunHeader), run + shape.sub_mins_at());
+  turn_bytes<kShape.subs * kShape.blocks>(subs, sizeof(RunHeader), run + kShape.subs_at());
+  turn_bytes<kShape.sub_mins * kShape.blocks>(sub_mins, sizeof(RunHeader), run + kShape.sub_mins_at());
 }
 
 // Sixteen rows of super-blocks at once are more than the machine follows by itself.
@@ -86,20 +86,20 @@ inline void fetch_ahead(const std::byte* at, uint64_t bytes) {
 
 template <Layout L, class File>
 void pack_runs(const PanelSource& source, uint64_t file_run_bytes, uint64_t k, std::byte* out) {
-  constexpr RunShape shape = run_shape(L);
+  constexpr RunShape kShape = run_shape(L);
   RunRows<L> rows;
-  const uint64_t runs = k / shape.values();
-  for (uint64_t run = 0; run < runs; ++run, out += shape.bytes()) {
+  const uint64_t runs = k / kShape.values();
+  for (uint64_t run = 0; run < runs; ++run, out += kShape.bytes()) {
     const uint64_t at = run * file_run_bytes;
     for (uint32_t r = 0; r < source.count; ++r) {
-      if constexpr (shape.blocks > 1) fetch_ahead(source.row[r] + at, file_run_bytes);
+      if constexpr (kShape.blocks > 1) fetch_ahead(source.row[r] + at, file_run_bytes);
       File::header(source.row[r] + at, rows.headers[r]);
     }
     put_headers(rows, out);
-    std::byte* block = out + shape.blocks_at();
-    for (int b = 0; b < shape.blocks; ++b, block += shape.block_bytes()) {
+    std::byte* block = out + kShape.blocks_at();
+    for (int b = 0; b < kShape.blocks; ++b, block += kShape.block_bytes()) {
       for (uint32_t r = 0; r < source.count; ++r)
-        File::words(source.row[r] + at, b, rows.words[r], rows.words[r] + shape.low_words);
+        File::words(source.row[r] + at, b, rows.words[r], rows.words[r] + kShape.low_words);
       turn_words<rows.kWords>(reinterpret_cast<const std::byte*>(rows.words), sizeof rows.words[0], block);
     }
   }

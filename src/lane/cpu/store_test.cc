@@ -10,15 +10,15 @@ namespace tw::lane::cpu {
 namespace {
 
 // A table of kRows rows of kHeads * kWidth values, and what lies at (row, column) of it.
-constexpr uint64_t kRows = 37, kHeads = 3, kWidth = 20, kCols = kHeads * kWidth;
+constexpr uint64_t kRows = 48, kHeads = 3, kWidth = 20, kCols = kHeads * kWidth;
 
 struct Form {
   Store::Form form;
   uint64_t at(uint64_t row, uint64_t col) const {
     const uint64_t head = col / kWidth, e = col % kWidth;
     if (form == Store::Form::Rows) return row * kCols + col;
-    if (form == Store::Form::ValueRows) return head * 48 * kWidth + row * kWidth + e;
-    return head * 48 * kWidth + row / 16 * 16 * kWidth + e * 16 + row % 16;
+    if (form == Store::Form::ValueRows) return head * kRows * kWidth + row * kWidth + e;
+    return head * kRows * kWidth + row / 16 * 16 * kWidth + e * 16 + row % 16;
   }
 };
 
@@ -27,13 +27,13 @@ template <class Element, class Narrow>
 void expect_stored(Dtype type, Form form, Store store, uint64_t units, uint64_t width, uint64_t first_row,
                    Narrow narrow) {
   const Element nothing{77};
-  std::vector<Element> table(48 * kCols, nothing), want = table;
+  std::vector<Element> table(kRows * kCols, nothing), want = table;
   store.data = table.data();
   store.type = type;
   store.form = form.form;
   store.row_pitch = kCols;
   store.head_width = kWidth;
-  store.head_stride = 48 * kWidth;
+  store.head_stride = kRows * kWidth;
   const std::vector<float> values = test_values(units * width, 3);
   for (uint64_t u = 0; u < units; ++u)
     for (uint64_t e = 0; e < width; e += 16) {
