@@ -23,7 +23,7 @@ struct Ran {
   std::string out, err;
 };
 
-inline Ran run(std::vector<std::string> arguments) {
+inline Ran run(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv{"tilewright"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   testing::internal::CaptureStdout();
