@@ -39,6 +39,8 @@ struct GluOf {
               [&](auto lanes, uint64_t i) { lanes.store(out + i, act(lanes.load(gates + i), lanes.load(ups + i))); });
   }
 
+  static constexpr uint64_t kStoredRows = 16;  // that are activated together
+
   // out[i] = act(gates[i], ups[i]); out may be gates.
   static void activate(const graph::MoeAct& kind, const float* gates, const float* ups, float* out, uint64_t count) {
     switch (kind.kind) {
@@ -71,16 +73,21 @@ struct GluOf {
           Product::finish_panel(up.w, up.bias, first, up_total + i * int{kPanel}, ups + to);
         }
       }
-      for (int i = 0; i < items.count; ++i) store(args, 0, items[i], gates + i * int{kBlock}, ups + i * int{kBlock});
+      for (int i = 0; i < items.count; ++i) store(args, items[i], 0, 1, gates + i * int{kBlock}, ups + i * int{kBlock});
     });
   }
 
-  // An item's outputs of row r from its gates and ups.
-  static void store(const GluArgs& args, uint64_t r, uint64_t item, float* gates, const float* ups) {
+  // An item's outputs of the rows [r, r + rows) from its gates and ups, kBlock a row. Whole rows are activated
+  // together: one by one each would wait for its own exp before the next begins.
+  static void store(const GluArgs& args, uint64_t item, uint64_t r, uint64_t rows, float* gates, const float* ups) {
     const uint64_t outputs = panels_an_item(args.out) * kPanel, first = item * outputs;
     const uint64_t count = least(outputs, args.product.parts[0].w.n - first);
-    activate(args.act, gates, ups, gates, count);
-    store_values<S>(args.out, r, first, gates, count);
+    if (count == kBlock)
+      activate(args.act, gates, ups, gates, rows * kBlock);
+    else
+      for (uint64_t i = 0; i < rows; ++i)
+        activate(args.act, gates + i * kBlock, ups + i * kBlock, gates + i * kBlock, count);
+    for (uint64_t i = 0; i < rows; ++i) store_values<S>(args.out, r + i, first, gates + i * kBlock, count);
   }
 
   static void run(const GluArgs& args, Range range, std::byte* storage) {
@@ -107,7 +114,8 @@ struct GluOf {
       Product::finish(parts[0].w, parts[0].bias, panel * kPanel, count, gates, kBlock, rows, words, scratch);
       Product::finish(parts[1].w, parts[1].bias, panel * kPanel, count, ups, kBlock, rows, words,
                       Product::from_row(scratch, count * rows));
-      for (uint64_t r = 0; r < rows; ++r) store(args, r, item, gates + r * kBlock, ups + r * kBlock);
+      for (uint64_t r = 0; r < rows; r += kStoredRows)
+        store(args, item, r, least(kStoredRows, rows - r), gates + r * kBlock, ups + r * kBlock);
     }
   }
 };

@@ -8,11 +8,8 @@
 #include "base/round.h"
 
 namespace tw::lane::cpu {
-namespace {
 
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
-
-}  // namespace
+void want_huge_pages(std::byte* start, uint64_t bytes) { madvise(start, bytes / kHugePage * kHugePage, MADV_HUGEPAGE); }
 
 LargeMemory LargeMemory::allocate(uint64_t bytes, Room room) {
   if (bytes == 0 || bytes > UINT64_MAX / 4) return {};
@@ -29,7 +26,7 @@ LargeMemory LargeMemory::allocate(uint64_t bytes, Room room) {
     if (before != 0) munmap(start, before);
     start += before;
     if (spare != before) munmap(start + size, spare - before);
-    madvise(start, size / kHugePage * kHugePage, MADV_HUGEPAGE);  // advice: where it is not taken, pages are small
+    want_huge_pages(start, size);
   }
   return LargeMemory({start, size});
 }

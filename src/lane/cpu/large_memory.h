@@ -9,6 +9,12 @@
 
 namespace tw::lane::cpu {
 
+inline constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+// Asks for huge pages for the whole ones in `bytes` from `start` on, which is at a huge page's boundary. Advice: where
+// it is not taken, pages are small.
+void want_huge_pages(std::byte* start, uint64_t bytes);
+
 // Whether the system counts all of the memory when it gives it, and so may say no at once, or none of it before it is
 // used.
 enum class Room : uint8_t { Reserved, OnUse };

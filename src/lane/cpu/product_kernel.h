@@ -198,8 +198,10 @@ struct ProductOf {
   // The same of `panels` panels and every row: of row r to to + r * pitch.
   static void finish(const Packed& w, const float* bias, uint64_t first, uint64_t panels, float* to, uint64_t pitch,
                      uint64_t rows, int words, const Scratch& scratch) {
+    constexpr uint64_t kRowsAhead = 8;  // rows lie on pages of their own: their lines are asked for before
     for (uint64_t r = 0; r < rows; ++r, to += pitch)
       for (uint64_t p = 0; p < panels; ++p) {
+        __builtin_prefetch(to + kRowsAhead * pitch + p * kPanel, 1);
         const uint64_t at = (p * rows + r) * kPanel;
         float* total = scratch.total + at;
         if (words == 0)

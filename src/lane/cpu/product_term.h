@@ -46,8 +46,7 @@ struct BlockTerm {
       sum = S::to_float(first);
     a = S::fma(S::mul(scale, d), sum, a);
     if constexpr (kTerm == Term::TwoScales) a = S::fma(S::mul(weights.scale1(), d), S::to_float(second), a);
-    if constexpr (kTerm == Term::ScaleMin)
-      a = S::fma(S::mul(neg_min, d), S::set(static_cast<float>(x.sum<kWords>(at))), a);
+    if constexpr (kTerm == Term::ScaleMin) a = S::fma(S::mul(neg_min, d), S::to_float(S::iset(x.sum<kWords>(at))), a);
     if constexpr (kTerm == Term::HalvesMin) {
       const int32_t half = x.half_sums[at];
       const I m = S::iadd(S::imul(weights.sub_min(0), S::iset(half)),

@@ -5,7 +5,9 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "lane/cpu/binder.h"
+#include "lane/cpu/large_memory.h"
 #include "lane/cpu/program_data.h"
 
 namespace tw::lane::cpu {
@@ -34,10 +36,13 @@ void run_calls(Program::Data& d, Pool& pool, unsigned thread, Recorder recorder)
 
 }  // namespace
 
-Aligned::Aligned(uint64_t bytes) : bytes_((bytes + kLine - 1) / kLine * kLine) {
+Aligned::Aligned(uint64_t bytes) : bytes_(round_up(bytes, kLine)) {
   if (bytes_ == 0) return;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(kLine, bytes_)));
+  const bool large = bytes_ >= kHugePage;
+  const uint64_t boundary = large ? kHugePage : kLine;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(boundary, round_up(bytes_, boundary))));
   if (data_ == nullptr) throw std::bad_alloc();
+  if (large) want_huge_pages(data_.get(), bytes_);
   std::memset(data_.get(), 0, bytes_);
 }
 

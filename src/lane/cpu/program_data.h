@@ -11,7 +11,8 @@
 
 namespace tw::lane::cpu {
 
-// Cache-line-aligned bytes.
+// Zeroed bytes at a cache line's boundary, in huge pages where they fill one: the rows of a big step lie on more small
+// pages than a core keeps the places of.
 struct Aligned {
   explicit Aligned(uint64_t bytes = 0);
   [[nodiscard]] std::byte* get() const { return data_.get(); }
