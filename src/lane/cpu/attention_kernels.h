@@ -341,10 +341,10 @@ void attention_chunks(const AttentionArgs& a, Range range, std::byte* scratch) {
   const AttentionWork work(scratch, a);
   const Span chunks = attended_chunks(a);
   const uint64_t queries = a.rows * (a.heads / a.kv_heads);
+  QueryBlock b;
   for (uint64_t item = range.begin; item < range.end; ++item) {
     const ChunkItem own = chunk_item(a, chunks, item);
     const uint64_t first = own.block * kQueryBlock;
-    QueryBlock b;
     gather_queries<S>(a, b, own.sequence, own.kv_head, first, least(kQueryBlock, queries - first), work);
     float* partial[kQueryBlock];
     for (uint64_t i = 0; i < b.count; ++i) {
@@ -400,8 +400,8 @@ template <class S>
 TW_INLINE inline void attend_rows(const AttentionArgs& a, uint64_t sequence, uint64_t kv_head, uint64_t first,
                                   uint64_t last, const AttentionWork& work) {
   const uint64_t group = a.heads / a.kv_heads;
+  QueryBlock b;
   for (uint64_t query = first * group; query < last * group; query += kQueryBlock) {
-    QueryBlock b;
     gather_queries<S>(a, b, sequence, kv_head, query, least(kQueryBlock, last * group - query), work);
     for (uint64_t i = 0; i < b.count; ++i) {
       b.o[i] = work.state + i * work.wide;

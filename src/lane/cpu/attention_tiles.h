@@ -200,11 +200,15 @@ template <class S>
   }
   m = S::most(S::max(most, most_high));
   const auto largest = S::set(m);
-  for (uint64_t j = first; j < last; j += 16) S::store(s + j, math::exp<S>(S::sub(S::load(s + j), largest)));
+  const auto weight = [&](uint64_t j) {
+    const auto w = math::exp<S>(S::sub(S::load(s + j), largest));
+    S::store(s + j, w);
+    return w;
+  };
   auto low = S::zero(), high = S::zero();
   for (uint64_t j = first; j < last; j += 32) {
-    low = S::add(low, S::load(s + j));
-    high = S::add(high, S::load(s + j + 16));
+    low = S::add(low, weight(j));
+    high = S::add(high, weight(j + 16));
   }
   l = S::tree(S::add(low, high));
 }

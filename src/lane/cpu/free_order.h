@@ -130,23 +130,30 @@ inline void product_f32(const cases::Product& p, float* y) {
   }
 }
 
-inline float square_sum(const float* x, uint64_t n) {
-  S::V sums[4] = {S::zero(), S::zero(), S::zero(), S::zero()};
-  for (uint64_t i = 0; i < n; i += 64) {
+// kVectors sums of 16 lanes each; the lane tree has two.
+template <int kVectors>
+float square_sum(const float* x, uint64_t n) {
+  S::V sums[kVectors];
 #pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) {
+  for (S::V& sum : sums) sum = S::zero();
+  for (uint64_t i = 0; i < n; i += 16 * kVectors) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kVectors; ++c) {
       const S::V v = S::load(x + i + 16 * static_cast<uint64_t>(c));
       sums[c] = S::fma(v, v, sums[c]);
     }
   }
-  return S::tree(S::add(S::add(sums[0], sums[1]), S::add(sums[2], sums[3])));
+  S::V all = sums[0];
+  for (int c = 1; c < kVectors; ++c) all = S::add(all, sums[c]);
+  return S::tree(all);
 }
 
-// cols a multiple of 64.
-inline void norm(const cases::RowNorm& p, float* y) {
+// cols a multiple of 16 kVectors.
+template <int kVectors>
+void norm(const cases::RowNorm& p, float* y) {
   for (uint64_t row = 0; row < p.args.rows; ++row) {
     const float* x = p.args.x + row * p.args.cols;
-    const float r = math::rsq(square_sum(x, p.args.cols) / static_cast<float>(p.args.cols) + p.args.eps);
+    const float r = math::rsq(square_sum<kVectors>(x, p.args.cols) / static_cast<float>(p.args.cols) + p.args.eps);
     for (uint64_t i = 0; i < p.args.cols; i += 16) {
       const S::V v = S::mul(S::mul(S::load(x + i), S::set(r)), S::load(p.args.weight + i));
       S::store(y + row * p.args.cols + i, v);
@@ -155,8 +162,9 @@ inline void norm(const cases::RowNorm& p, float* y) {
 }
 
 // One row, kHeads query heads a key/value head: a running softmax over chunks of kAttentionChunk positions, each score
-// one sum, each result one sum over all positions. length a whole number of chunks, hd and vd of vectors.
-template <int kHeads>
+// one sum (or one of sums of kSegment products), each result one sum over all positions. length a whole number of
+// chunks, hd and vd of vectors.
+template <int kHeads, uint64_t kSegment>
 struct AttentionTwin {
   static constexpr uint64_t kMostWidth = 256;
   static constexpr int kWidth = tile_width<S>(kHeads);
@@ -169,22 +177,28 @@ struct AttentionTwin {
     const uint64_t stride = kPositionBlock * a.hd;
     const std::byte* fetch = reinterpret_cast<const std::byte*>(next + block * stride);
     keys += block * stride;
-    S::V chain[kHeads][W];
+    for (uint64_t segment = 0; segment < a.hd; segment += kSegment) {
+      S::V chain[kHeads][W];
 #pragma GCC unroll 4
-    for (auto& head : chain)
+      for (auto& head : chain)
 #pragma GCC unroll 4
-      for (S::V& sum : head) sum = S::zero();
-    for (uint64_t e = 0; e < a.hd; ++e, fetch += W * 32) {
-      fetch_ahead<W * 32>(fetch);
-      add_outer<S, kHeads, W>(
-          chain, [&](int h) { return S::set(q[static_cast<uint64_t>(h) * a.hd + e]); },
-          [&](int w) { return S::load_f16(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock); });
+        for (S::V& sum : head) sum = S::zero();
+      const uint64_t end = least(a.hd, segment + kSegment);
+      for (uint64_t e = segment; e < end; ++e, fetch += W * 32) {
+        fetch_ahead<W * 32>(fetch);
+        add_outer<S, kHeads, W>(
+            chain, [&](int h) { return S::set(q[static_cast<uint64_t>(h) * a.hd + e]); },
+            [&](int w) { return S::load_f16(keys + static_cast<uint64_t>(w) * stride + e * kPositionBlock); });
+      }
+#pragma GCC unroll 4
+      for (int h = 0; h < kHeads; ++h)
+#pragma GCC unroll 4
+        for (int w = 0; w < W; ++w) {
+          float* to = scores[h] + (block + static_cast<uint64_t>(w)) * 16;
+          const S::V sum = segment == 0 ? chain[h][w] : S::add(S::load(to), chain[h][w]);
+          S::store(to, end == a.hd ? S::mul(sum, S::set(a.scale)) : sum);
+        }
     }
-#pragma GCC unroll 4
-    for (int h = 0; h < kHeads; ++h)
-#pragma GCC unroll 4
-      for (int w = 0; w < W; ++w)
-        S::store(scores[h] + (block + static_cast<uint64_t>(w)) * 16, S::mul(chain[h][w], S::set(a.scale)));
   }
 
   void weigh(int h) {
@@ -246,9 +260,9 @@ struct AttentionTwin {
       for (uint64_t e = 0; e < a.vd; e += 16) S::store(y + e, S::mul(S::load(out[h] + e), S::set(1.0f / total[h])));
   }
 };
-template <int kHeads>
+template <int kHeads, uint64_t kSegment>
 void attention(const cases::Attention& p, float* y) {
-  AttentionTwin<kHeads> twin;
+  AttentionTwin<kHeads, kSegment> twin;
   for (uint64_t head = 0; head < p.args.kv_heads; ++head) twin.run(p.args, head, y + head * kHeads * p.args.vd);
 }
 

@@ -7,10 +7,14 @@ namespace {
 
 constexpr std::string_view kNames[] = {"scalar", "avx2", "avx512"};
 
-// F16C, for which not every compiler has a probe; its registers are those of AVX.
+// F16C, for which not every compiler has a probe; its registers are those of AVX. Asked once: a virtual machine takes
+// microseconds to answer.
 bool converts_halves() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  static const bool kConverts = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }();
+  return kConverts;
 }
 
 }  // namespace

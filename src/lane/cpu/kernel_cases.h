@@ -154,8 +154,10 @@ struct Attention {
     const Kernels& all = kernels(best_isa());
     if (args.rows > kFewAttentionRows) return all.attention_rows(args, {0, attention_rows_items(args)}, scratch->get());
     all.attention_chunks(args, {0, attention_chunks_items(args)}, scratch->get());
-    all.attention_merge(args, {0, attention_merge_items(args)}, scratch->get());
+    merge();
   }
+  // The second half of run() of few rows.
+  void merge() { kernels(best_isa()).attention_merge(args, {0, attention_merge_items(args)}, scratch->get()); }
 
   Array<float> q;
   Array<uint16_t> keys, values;

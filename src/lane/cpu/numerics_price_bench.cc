@@ -33,23 +33,24 @@ double distance(const float* a, const float* b, size_t count) {
 
 constexpr double kRounding = 1e-4;
 
+template <class Work>
+double seconds(Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 // The two do the same sums: `strict` into `a`, `free` into `b`.
 template <class Strict, class Free>
 void price(benchmark::State& state, const float* a, const float* b, size_t count, Strict strict, Free free) {
-  using Clock = std::chrono::steady_clock;
   if (!supported(Isa::Avx2) || best_isa() != Isa::Avx2) return state.SkipWithError("the twins are for AVX2");
   strict();
   free();
   if (const double apart = distance(a, b, count); !(apart < kRounding)) return state.SkipWithError("the twin is wrong");
   std::vector<double> strict_times, free_times;
   for ([[maybe_unused]] auto _ : state) {
-    const auto begin = Clock::now();
-    strict();
-    const auto middle = Clock::now();
-    free();
-    const auto end = Clock::now();
-    strict_times.push_back(std::chrono::duration<double>(middle - begin).count());
-    free_times.push_back(std::chrono::duration<double>(end - middle).count());
+    strict_times.push_back(seconds(strict));
+    free_times.push_back(seconds(free));
   }
   const double s = median(strict_times), f = median(free_times);
   state.counters["strict_us"] = s * 1e6;
@@ -75,7 +76,9 @@ BENCHMARK_CAPTURE(product, q8_0_rows, Format::Q8_0, kNear, 64, free_order::produ
 BENCHMARK_CAPTURE(product, q4_0_rows, Format::Q4_0, kNear, 64, free_order::product_q4);
 BENCHMARK_CAPTURE(product, f32_one_row, Format::F32, 64, 1, free_order::product_f32);
 
-void norm(benchmark::State& state) {
+using NormTwin = void (*)(const cases::RowNorm&, float*);
+
+void norm(benchmark::State& state, NormTwin twin) {
   cases::RowNorm p(1, 1024);
   cases::Array<float> y(p.y.size());
   // Many times between two looks at the clock, which takes as long as one.
@@ -83,19 +86,28 @@ void norm(benchmark::State& state) {
     for (int i = 0; i < 64; ++i) run();
   };
   price(
-      state, p.y.get(), y.get(), y.size(), [&] { often([&] { p.run(); }); },
-      [&] { often([&] { free_order::norm(p, y.get()); }); });
+      state, p.y.get(), y.get(), y.size(), [&] { often([&] { p.run(); }); }, [&] { often([&] { twin(p, y.get()); }); });
 }
-BENCHMARK(norm);
+// As many sums as hide what an addition takes; as many as the lane tree has.
+BENCHMARK_CAPTURE(norm, all, free_order::norm<4>);
+BENCHMARK_CAPTURE(norm, sums_of_the_tree, free_order::norm<2>);
 
-void attention(benchmark::State& state, uint64_t positions) {
+using AttentionTwin = void (*)(const cases::Attention&, float*);
+
+void attention(benchmark::State& state, uint64_t positions, AttentionTwin twin) {
   cases::Attention p(1, 4, 2, 128, positions);
   cases::Array<float> y(p.y.size());
   price(
-      state, p.y.get(), y.get(), y.size(), [&] { p.run(); }, [&] { free_order::attention<2>(p, y.get()); });
+      state, p.y.get(), y.get(), y.size(), [&] { p.run(); }, [&] { twin(p, y.get()); });
+  std::vector<double> merges;
+  for (int i = 0; i < 101; ++i) merges.push_back(seconds([&] { p.merge(); }));
+  state.counters["merge_us"] = median(merges) * 1e6;  // of strict_us: what the states of the chunks cost
 }
-BENCHMARK_CAPTURE(attention, near, 512);
-BENCHMARK_CAPTURE(attention, memory, 65536);
+// Scores of one sum; of sums of as many products as the contract's segments have.
+BENCHMARK_CAPTURE(attention, near, 512, free_order::attention<2, 1024>);
+BENCHMARK_CAPTURE(attention, near_segments, 512, free_order::attention<2, 64>);
+BENCHMARK_CAPTURE(attention, memory, 65536, free_order::attention<2, 1024>);
+BENCHMARK_CAPTURE(attention, memory_segments, 65536, free_order::attention<2, 64>);
 
 void delta(benchmark::State& state, uint64_t heads) {
   cases::DeltaRule strict(1, heads, 128), free(1, heads, 128);

@@ -29,11 +29,12 @@ struct Buffer {
   std::byte* data;
 };
 
-// A product of n x k with every byte of the weights 1 (small f16 scales, no NaN) and m rows of ones.
+// A product of n x k with every byte of the weights 0x3c (scales without NaN and denormals in every format) and m rows
+// of ones.
 struct Setup {
   Setup(Format format, uint64_t n, uint64_t k, uint64_t m, int words)
       : weights(packed_bytes(format, n, k)), quant(quant_bytes(m * k, words)), x(m * k, 0.5f), y(m * n) {
-    std::fill_n(weights.data, weights.size, std::byte{1});
+    std::fill_n(weights.data, weights.size, std::byte{0x3c});
     part.w = describe(format, n, k);
     part.w.data = weights.data;
     part.y = store_rows(y.data(), n);
