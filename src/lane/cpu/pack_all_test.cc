@@ -98,22 +98,5 @@ TEST(PackAll, EndsEarlyWhenInterrupted) {
   EXPECT_EQ(memory.refusal().kind, RefusalKind::Interrupted);
 }
 
-TEST(LargeMemory, IsZeroedAtTheBoundaryOfAHugePage) {
-  constexpr uint64_t kHugePage = uint64_t{2} << 20;
-  for (const uint64_t bytes : {uint64_t{1}, kHugePage, 3 * kHugePage + 5}) {
-    LargeMemory memory = LargeMemory::allocate(bytes);
-    ASSERT_GE(memory.size(), bytes);
-    const uint64_t boundary = bytes >= kHugePage ? kHugePage : kPackAlign;
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % boundary, 0U);
-    EXPECT_EQ(memory.data()[0], std::byte{0});
-    EXPECT_EQ(memory.data()[bytes - 1], std::byte{0});
-    memory.data()[bytes - 1] = std::byte{7};
-    const LargeMemory moved = std::move(memory);
-    EXPECT_EQ(moved.data()[bytes - 1], std::byte{7});
-  }
-  EXPECT_TRUE(LargeMemory::allocate(0).empty());
-  EXPECT_TRUE(LargeMemory::allocate(UINT64_MAX / 2).empty());
-}
-
 }  // namespace
 }  // namespace tw::lane::cpu
