@@ -10,11 +10,11 @@ constexpr std::string_view kNames[] = {"scalar", "avx2", "avx512"};
 // F16C, for which not every compiler has a probe; its registers are those of AVX. Asked once: a virtual machine takes
 // microseconds to answer.
 bool converts_halves() {
-  static const bool kConverts = [] {
+  static const bool converts = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
   }();
-  return kConverts;
+  return converts;
 }
 
 }  // namespace
