@@ -115,8 +115,8 @@ void attend(benchmark::State& state, const Shape& p, Dtype type, uint64_t length
     return benchmark::Counter(runs * amount * 1e-9, benchmark::Counter::kIsRate);
   };
   state.counters["GB/s"] = rate(static_cast<double>(setup.layer + setup.value_layer));
-  const auto pairs = static_cast<double>(rows * length - rows * (rows - 1) / 2);
-  state.counters["GMAC/s"] = rate(pairs * static_cast<double>(p.heads * (p.hd + p.vd)));
+  const uint64_t pairs = rows * length - rows * (rows - 1) / 2;
+  state.counters["GMAC/s"] = rate(static_cast<double>(pairs * p.heads * (p.hd + p.vd)));
 }
 
 void stream(benchmark::State& state, unsigned threads) {

@@ -29,8 +29,8 @@ void on_all(Pool& pool, Kernel<Args> kernel, const Args& a, uint64_t count, Delt
 }
 
 void delta(benchmark::State& state, uint64_t heads, uint64_t rows, Order order) {
-  constexpr uint64_t d = 128;
-  const uint64_t layer = heads * d * d;
+  constexpr uint64_t kWidth = 128;
+  const uint64_t layer = heads * kWidth * kWidth;
   const uint64_t layers = std::max<uint64_t>(1, kMemories / 4 / layer);
   std::vector<float> memory(layer * layers, 0.01f), q(rows * heads * d, 0.05f), v(q), o(q), scalars(rows * heads, 0.5f);
   DeltaArgs a{.q = q.data(),
@@ -42,7 +42,7 @@ void delta(benchmark::State& state, uint64_t heads, uint64_t rows, Order order) 
               .rows = rows,
               .value_heads = heads,
               .key_heads = heads,
-              .d = d};
+              .d = kWidth};
   Pool pool(kThreads);
   std::vector<DeltaChunk> scratch(kThreads);
   uint64_t i = 0;
