@@ -32,7 +32,8 @@ void delta(benchmark::State& state, uint64_t heads, uint64_t rows, Order order) 
   constexpr uint64_t kWidth = 128;
   const uint64_t layer = heads * kWidth * kWidth;
   const uint64_t layers = std::max<uint64_t>(1, kMemories / 4 / layer);
-  std::vector<float> memory(layer * layers, 0.01f), q(rows * heads * d, 0.05f), v(q), o(q), scalars(rows * heads, 0.5f);
+  std::vector<float> memory(layer * layers, 0.01f), q(rows * heads * kWidth, 0.05f), v(q), o(q),
+      scalars(rows * heads, 0.5f);
   DeltaArgs a{.q = q.data(),
               .k = q.data(),
               .v = v.data(),
