@@ -57,8 +57,8 @@ TEST(Lower, WritesProgramsAndCertificates) {
 
 TEST(Lower, SaysWhatIsWrongWithTargetGraphAndOp) {
   const GraphFile graph, wrong("graph g decode\nconst a 1x4\nb = scale(y=a) factor=3\n");
-  const auto refused = [&](std::vector<std::string> arguments, int code, const std::string& text) {
-    const Ran ran = run(std::move(arguments));
+  const auto refused = [&](const std::vector<std::string>& arguments, int code, const std::string& text) {
+    const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, code) << text;
     EXPECT_THAT(ran.err, HasSubstr(text));
     EXPECT_EQ(ran.out, "");
