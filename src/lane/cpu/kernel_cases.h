@@ -10,20 +10,26 @@
 #include <random>
 
 #include "base/half.h"
+#include "base/round.h"
 #include "gguf/format.h"
 #include "lane/cpu/kernels.h"
+#include "lane/cpu/large_memory.h"
 #include "lane/cpu/pack.h"
 #include "lane/cpu/product.h"
 
 namespace tw::lane::cpu::cases {
 
-// Zeroed memory, aligned to cache lines.
+// Zeroed memory, aligned to cache lines; in huge pages where it fills one, as a model's weights and states lie: in
+// small ones two equal arrays are read up to a fifth apart.
 template <class T>
 class Array {
  public:
   explicit Array(size_t size) : size_(size) {
-    const size_t bytes = (size * sizeof(T) + 63) / 64 * 64 + 64;
-    data_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
+    const size_t wanted = size * sizeof(T) + 64;
+    const size_t boundary = wanted < kHugePage ? 64 : kHugePage;
+    const size_t bytes = round_up(wanted, boundary);
+    data_.reset(static_cast<T*>(std::aligned_alloc(boundary, bytes)));
+    if (boundary == kHugePage) want_huge_pages(reinterpret_cast<std::byte*>(data_.get()), bytes);
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
   T* get() { return data_.get(); }
