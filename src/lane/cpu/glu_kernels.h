@@ -51,6 +51,14 @@ struct GluOf {
     }
   }
 
+  // gates = act(gates, ups) of the first `count` values of each row, rows kBlock apart. Whole rows are activated
+  // together: one by one each would wait for its own exp before the next begins.
+  static void activate_rows(const graph::MoeAct& kind, float* gates, const float* ups, uint64_t rows, uint64_t count) {
+    if (count == kBlock) return activate(kind, gates, ups, gates, rows * kBlock);
+    for (uint64_t end = rows * kBlock, i = 0; i < end; i += kBlock)
+      activate(kind, gates + i, ups + i, gates + i, count);
+  }
+
   // Items of one row: of several at once first all gates, then all ups, as one set of panels where both are alike.
   static void row_items(const GluArgs& args, Range range, float* gates, float* ups, const ProductScratch& scratch) {
     const ProductPart &gate = args.product.parts[0], &up = args.product.parts[1];
@@ -77,16 +85,11 @@ struct GluOf {
     });
   }
 
-  // An item's outputs of the rows [r, r + rows) from its gates and ups, kBlock a row. Whole rows are activated
-  // together: one by one each would wait for its own exp before the next begins.
+  // An item's outputs of the rows [r, r + rows) from its gates and ups, kBlock a row.
   static void store(const GluArgs& args, uint64_t item, uint64_t r, uint64_t rows, float* gates, const float* ups) {
     const uint64_t outputs = panels_an_item(args.out) * kPanel, first = item * outputs;
     const uint64_t count = least(outputs, args.product.parts[0].w.n - first);
-    if (count == kBlock)
-      activate(args.act, gates, ups, gates, rows * kBlock);
-    else
-      for (uint64_t i = 0; i < rows; ++i)
-        activate(args.act, gates + i * kBlock, ups + i * kBlock, gates + i * kBlock, count);
+    activate_rows(args.act, gates, ups, rows, count);
     for (uint64_t i = 0; i < rows; ++i) store_values<S>(args.out, r + i, first, gates + i * kBlock, count);
   }
 

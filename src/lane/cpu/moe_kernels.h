@@ -202,12 +202,10 @@ struct MoeOf {
     const MoeWork& work = args.work;
     const uint64_t hidden = args.spec.hidden;
     const uint64_t width = least(kBlock, hidden - block * kBlock);
-    if (width == kBlock)
-      GluOf<S>::activate(args.spec.act, scratch.gates, scratch.ups, scratch.gates, expert.count * kBlock);
+    GluOf<S>::activate_rows(args.spec.act, scratch.gates, scratch.ups, expert.count, width);
     for (uint64_t r = 0; r < expert.count; ++r) {
       float* values = scratch.gates + r * kBlock;
       const uint64_t at = (expert.slot + r) * hidden + block * kBlock;
-      if (width < kBlock) GluOf<S>::activate(args.spec.act, values, scratch.ups + r * kBlock, values, width);
       if (work.hidden_quant.scale)
         quantize_block<S>(values, kBlock, work.hidden_quant, at / kBlock, args.words);
       else
