@@ -4,18 +4,15 @@
 // numerics contract and the kernels' instruction counts are measured on. Used by benchmarks and tools only.
 
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <random>
 
 #include "base/half.h"
-#include "base/round.h"
 #include "gguf/format.h"
 #include "lane/cpu/kernels.h"
-#include "lane/cpu/large_memory.h"
 #include "lane/cpu/pack.h"
 #include "lane/cpu/product.h"
+#include "lane/cpu/program_data.h"
 
 namespace tw::lane::cpu::cases {
 
@@ -24,29 +21,19 @@ namespace tw::lane::cpu::cases {
 template <class T>
 class Array {
  public:
-  explicit Array(size_t size) : size_(size) {
-    const size_t wanted = size * sizeof(T) + 64;
-    const size_t boundary = wanted < kHugePage ? 64 : kHugePage;
-    const size_t bytes = round_up(wanted, boundary);
-    data_.reset(static_cast<T*>(std::aligned_alloc(boundary, bytes)));
-    if (boundary == kHugePage) want_huge_pages(reinterpret_cast<std::byte*>(data_.get()), bytes);
-    std::memset(static_cast<void*>(data_.get()), 0, bytes);
-  }
-  T* get() { return data_.get(); }
-  [[nodiscard]] const T* get() const { return data_.get(); }
+  explicit Array(size_t size) : size_(size), data_(size * sizeof(T) + 64) {}
+  T* get() { return reinterpret_cast<T*>(data_.get()); }
+  [[nodiscard]] const T* get() const { return reinterpret_cast<const T*>(data_.get()); }
   [[nodiscard]] size_t size() const { return size_; }
   template <class Make>
   Array& fill(Make make) {
-    for (size_t i = 0; i < size_; ++i) data_.get()[i] = make();
+    for (size_t i = 0; i < size_; ++i) get()[i] = make();
     return *this;
   }
 
  private:
-  struct Free {
-    void operator()(T* p) const { std::free(p); }
-  };
   size_t size_;
-  std::unique_ptr<T, Free> data_;
+  Aligned data_;
 };
 
 // Numbers between -1 and 1, the same ones every time.
