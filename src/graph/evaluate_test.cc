@@ -240,6 +240,8 @@ TEST(Evaluate, ConstantsWithoutValuesAndGraphsWithErrorsAreRefused) {
   expect_refusal(value_of("const x 1x1\ny = scale(x=x)", "y"), "x", "the constant has no values");
   expect_refusal(value_of("const x 1x1 = [1]\ny = scale(x=x) factor=inf", "y"), "scale y", "not a finite number (G16)");
   expect_refusal(value_of("state x 65536x65536\ny = scale(x=x)", "y"), "x", "more than 2147483648 values");
+  expect_refusal(value_of("state x 32768x32768\ny = scale(x=x)\nz = scale(x=y)", "z"), "z",
+                 "more than 2147483648 values");
 }
 
 // ---- forms ----
